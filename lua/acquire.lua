@@ -20,7 +20,7 @@
 -- `enter` lets them go first: otherwise a process that releases a key and takes it again would always come before the
 -- processes that the release has woken.
 
-local own = place_of(ARGV[1], ARGV[3], ARGV[8])
+local own = place_of(ARGV[1], ARGV[3], ARGV[8], ARGV[6])
 local enter = tonumber(ARGV[4])
 local holder, time, name = holder_of(KEYS[1])
 local is_free = ARGV[9] ~= '' and holder == ARGV[9]

@@ -11,7 +11,7 @@
 -- `told`: the holder that a hint has told that it is next; '' for none, `*` while the hint has no answer. Postgres may have
 -- admitted it already, so the key is kept for it even if the subscription of its process has been lost since.
 
-if may_search(KEYS[2]) then redis.call('LREM', KEYS[2], 1, place_of(ARGV[1], ARGV[2], ARGV[6])) end
+if may_search(KEYS[2]) then redis.call('LREM', KEYS[2], 1, place_of(ARGV[1], ARGV[2], ARGV[6], ARGV[4])) end
 local holder = holder_of(KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
 if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5], nil, ARGV[7]) then

@@ -39,7 +39,6 @@ import {
 } from './options/validate-call.js';
 import { refuseInsideLock, refuseInsideTransaction } from './prisma/inside-transaction.js';
 import type { NOT_ON_TX } from './prisma/tx.js';
-import { Outage } from './transaction/outage.js';
 
 /**
  * The client of a lock's transaction: the caller's client with its extensions, without the methods that would leave the
@@ -89,8 +88,8 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
   const { store, room, renewal, database, lookout, resolve, disconnect } = ports;
   const { roomId, fencing, emit } = ports;
   const [handles, hooks] = [new OpenHandles(), new RunningHooks()];
-  const [commitTimes, outage] = [new MovingAverage(), new Outage()];
-  const parts: Parts = { name, room, roomId, handles, hooks, fencing, lookout, emit, commitTimes, outage };
+  const commitTimes = new MovingAverage();
+  const parts: Parts = { name, room, roomId, handles, hooks, fencing, lookout, emit, commitTimes };
   /** `last` runs at the end, while calls are still turned away. */
   const close = async (last: () => Promise<void> = async () => {}): Promise<void> => {
     const givenBack = () => Promise.all([room.close(), handles.closeAll()]);

@@ -1,8 +1,10 @@
 -- place: an entry of the queue: `<holder> <receiver> <name>`, or `<holder> <receiver>` without a name. The name is that
 -- of the waiting process and may have spaces inside. It is only shown to people.
+--
+-- Without offers (offer_time 0) a place is that of the process, whose looks each have another holder.
 
-local function place_of(holder, receiver, name)
-  return holder .. ' ' .. receiver .. (name == '' and '' or ' ' .. name)
+local function place_of(holder, receiver, name, offer_time)
+  return (offer_time == '0' and '-' or holder) .. ' ' .. receiver .. (name == '' and '' or ' ' .. name)
 end
 
 -- Returns holder, receiver and name; nothing if the entry is not one of this package.

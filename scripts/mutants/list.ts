@@ -471,8 +471,8 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/database/sql.ts',
     change: [
       [
-        'a.xact_start OPERATOR(pg_catalog.<)\n          (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-)',
-        'a.xact_start OPERATOR(pg_catalog.<)\n          (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+)',
+        'a.xact_start OPERATOR(pg_catalog.<)\n      (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-)',
+        'a.xact_start OPERATOR(pg_catalog.<)\n      (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+)',
       ],
     ],
     tests: ['test/database/sql', 'test/transaction/admission'],

@@ -149,6 +149,11 @@ export interface LeaseStore {
   readonly goesOnWithout?: boolean;
   /** Whether the key's server is known to be away, so that the next `acquire` succeeds without it. */
   isKnownAway?(key: string): boolean;
+  /**
+   * Whether each look of one process needs another holder: what a look took in vain is given back, and that may be executed
+   * behind the next look.
+   */
+  readonly newHolderPerLook?: boolean;
   /** A name of the server that has the key now. Keys of one server fail together. Absent: all keys do. */
   serverOf?(key: string): string;
   /**

@@ -187,7 +187,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
   async #admitted(connection: Connection): Promise<Admission> {
     const { database, abort, leases, registered } = this.#call;
     this.#limitOpening(connection);
-    const blockers = this.#blocked ? new BlockerEnd(this.#call, connection, this.#opening.before.at(-1)) : undefined;
+    const blockers = this.#blocked ? new BlockerEnd(this.#call, this.#opening.before.at(-1)) : undefined;
     try {
       const admission = await this.#opening.admission.promise;
       // The `backend-ended` events come before the work begins, so that forceRelease() sees them.
@@ -425,12 +425,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     return await this.#call.parts.fencing.readUnguarded((text, values) => this.#ask(connection, text, values));
   }
 
-  /** As `Hook.asOneStatement`. There are no fenced operations where all tables have a guard. */
-  asOneStatement(operation: Operation): Record<string, unknown> | undefined {
-    return this.#operations?.asOneStatement(operation);
-  }
-
-  /** As `Hook.send`. */
+  /** As `Hook.send`. There are no fenced operations where all tables have a guard. */
   send(operation: Operation): Promise<unknown> {
     return this.#operations?.send(operation) ?? operation.send(operation.args);
   }

@@ -1,4 +1,4 @@
-import { after, now, OVERDUE, stop, type Timer, within } from '../base/clock.js';
+import { after, OVERDUE, stop, type Timer, within } from '../base/clock.js';
 import type { Reply } from '../base/reply.js';
 import type { Connection, Row, StatementResult, TextRow } from '../database/database.js';
 import { END_BACKEND, END_BLOCKERS } from '../database/sql.js';
@@ -36,9 +36,9 @@ export class BlockerEnd {
   #ending: Promise<void> | undefined;
 
   /** @param own the answer to OWN_TRANSACTION, which was sent before the admission. */
-  constructor(call: CallContext, connection: Connection, own: Reply<StatementResult> | undefined) {
+  constructor(call: CallContext, own: Reply<StatementResult> | undefined) {
     const end = ({ rows: [row] }: StatementResult) => {
-      this.#ending = endBlockers(call, row, connection);
+      this.#ending = endBlockers(call, row);
     };
     this.#timer = after(END_BLOCKERS_AFTER, () => own?.listen(end, () => {}));
   }
@@ -55,18 +55,14 @@ export class BlockerEnd {
 
 /**
  * Ends the transactions that block the admission on backend `own`, if their leases were in the same waiting room and
- * are older than this call's lease or began before the moment of `takes`, or on backends that the pool of `connection` has
- * lost the connection to.
+ * are older than this call's lease or began before the moment of `takes`.
  */
-async function endBlockers(call: CallContext, own: TextRow | undefined, { lostBackends }: Connection): Promise<void> {
+async function endBlockers(call: CallContext, own: TextRow | undefined): Promise<void> {
   // With an infinite age, another caller may hold the key, too, and its transaction must not be ended.
-  const { age } = call.leases;
-  const isAlone = Number.isFinite(age);
+  const age = Number.isFinite(call.leases.age) ? call.leases.age : null;
   const foundAt = call.takes?.foundAt ?? null;
-  if (!isAlone && foundAt === null && lostBackends.size === 0) return;
-  const lost = `{${[...lostBackends.keys()].join()}}`;
-  const ago = `{${[...lostBackends.values()].map((seenAt) => now() - seenAt).join()}}`;
-  const values = [own?.[0], isAlone ? age : null, own?.[1], roomOf(call) ?? null, foundAt, lost, ago];
+  if (age === null && foundAt === null) return;
+  const values = [own?.[0], age, own?.[1], roomOf(call) ?? null, foundAt];
   await end(call, () => call.database.rescue(END_BLOCKERS, values));
 }
 

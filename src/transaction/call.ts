@@ -7,7 +7,6 @@ import type { MovingAverage } from '../base/moving-average.js';
 import type { ClientTransactionOptions, Connection, Database, Query } from '../database/database.js';
 import type { Fencing } from '../fencing/fencing.js';
 import type { Admission, BuiltRequest, Opening } from './admission.js';
-import type { Outage } from './outage.js';
 
 /** The leases of one or more keys, as far as the transaction needs them. */
 export interface HeldLeases {
@@ -92,7 +91,6 @@ interface Handover {
 /** What the transactions of one client share. */
 export interface TransactionParts {
   readonly fencing: Fencing;
-  readonly outage: Outage;
   /** How long COMMITs take; milliseconds. */
   readonly commitTimes: MovingAverage;
   readonly emit: Emit;

@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
@@ -10,14 +9,12 @@ import {
   HookFailedError,
   InvalidOptionError,
   type Lock,
-  memoryStore,
 } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { proxied } from '../support/proxied.js';
 import { withDatabase } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { setUpShop } from '../support/shop-database.js';
-import { slowCommit } from './slow-commit.js';
 
 /** Registers a hook of each kind, which notes that it ran. */
 function noting(ran: string[], lock: Lock): void {
@@ -78,17 +75,6 @@ describeWithShop('hooks of a lock', () => {
     expect(await prisma.order.count({ where: { stockId: id } })).toBe(1);
   });
 
-  test("run in the caller's async context", async () => {
-    const { key } = await shop.product(1);
-    const { prisma } = shop.client();
-    const request = new AsyncLocalStorage<string>();
-    const seen: unknown[] = [];
-    await request.run('request 7', () =>
-      prisma.$withLock(key, (_, lock) => lock.afterCommit(() => seen.push(request.getStore()))),
-    );
-    expect(seen).toEqual(['request 7']);
-  });
-
   test('a function that throws: afterRollback, with its error, when the lock is free', async () => {
     const { key } = await shop.product(1);
     const { prisma } = shop.client();
@@ -104,44 +90,6 @@ describeWithShop('hooks of a lock', () => {
     expect(seen).toEqual([new Error('no sale'), 'free']);
   });
 
-  test('a deferred constraint that is refused at COMMIT: afterRollback', async () => {
-    const { key } = await shop.product(1);
-    const slow = await slowCommit(shop);
-    await slow.goOn();
-    const ran: string[] = [];
-    const held = shop.client().prisma.$withLock(key, async (tx, lock) => {
-      noting(ran, lock);
-      await tx.$executeRawUnsafe(slow.insert(true));
-    });
-    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', cause: { code: '23514' } });
-    expect(ran).toEqual(['afterRollback']);
-  });
-
-  test('a swallowed error that has aborted the transaction in Postgres: afterRollback', async () => {
-    const { key } = await shop.product(1);
-    const ran: string[] = [];
-    const held = shop.client().prisma.$withLock(key, async (tx, lock) => {
-      noting(ran, lock);
-      await tx.$queryRaw`SELECT 1 / 0`.catch(() => {});
-    });
-    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
-    expect(ran).toEqual(['afterRollback']);
-  });
-
-  test('a COMMIT that did not reach Postgres: afterRollback', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma, proxy } = await proxied(shop, inject('postgres').app);
-    const ran: string[] = [];
-    void proxy.cutBeforeCommit();
-    const held = prisma.$withLock(key, async (tx, lock) => {
-      noting(ran, lock);
-      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-    });
-    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
-    expect(ran).toEqual(['afterRollback']);
-    expect((await shop.row(id))?.quantity).toBe(10);
-  });
-
   test('a COMMIT whose answer was lost: afterCommit, once, when it is found out', async () => {
     const { id, key } = await shop.product(10);
     const { prisma, proxy, events } = await proxied(shop, inject('postgres').app);
@@ -153,21 +101,6 @@ describeWithShop('hooks of a lock', () => {
     });
     expect(ran).toEqual(['afterCommit']);
     expect(events).toEqual([{ type: 'commit-resolved', key, outcome: 'committed' }]);
-  });
-
-  test('no hook runs while the answer to COMMIT is on its way', async () => {
-    const { key } = await shop.product(1);
-    const { prisma, proxy } = await proxied(shop, inject('postgres').app);
-    const ran: string[] = [];
-    const onItsWay = proxy.holdCommitReply();
-    const held = prisma.$withLock(key, (_, lock) => noting(ran, lock));
-    await onItsWay;
-    // As long as another turn takes.
-    await shop.client().prisma.$withLock((await shop.product(1)).key, () => {});
-    expect(ran).toEqual([]);
-    proxy.resume();
-    await held;
-    expect(ran).toEqual(['afterCommit']);
   });
 
   test('a timeout: afterRollback; what the function registers when that is over is refused', async () => {
@@ -193,17 +126,6 @@ describeWithShop('hooks of a lock', () => {
     await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
     goOn.open();
     expect(await late.opened).toBeInstanceOf(ClosedError);
-    expect(ran).toEqual(['afterRollback']);
-  });
-
-  test('an error of another call that says "unknown" does not make this one unknown', async () => {
-    const { key } = await shop.product(1);
-    const ran: string[] = [];
-    const held = shop.client().prisma.$withLock(key, (_, lock) => {
-      noting(ran, lock);
-      throw new CommitUnknownError('another key', '42', undefined);
-    });
-    await expect(held).rejects.toBeInstanceOf(CommitUnknownError);
     expect(ran).toEqual(['afterRollback']);
   });
 
@@ -249,51 +171,6 @@ describeWithShop('hooks of a lock', () => {
     }
   });
 
-  test('of one turn do not delay the next one, whose work has begun with its COMMIT', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma } = shop.client();
-    const [begun, goOn, nextWorked] = [gate(), gate(), gate()];
-    const ran: string[] = [];
-    const first = prisma.$withLock(key, async (tx, lock) => {
-      begun.open();
-      await goOn.opened;
-      lock.afterCommit(async () => {
-        await nextWorked.opened;
-        ran.push('first hook');
-      });
-      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-    });
-    await begun.opened;
-    const next = prisma.$withLock(key, async (tx, lock) => {
-      lock.afterCommit(() => ran.push('next hook'));
-      await tx.stock.update({ where: { id }, data: { quantity: 8 } });
-    });
-    goOn.open();
-    await next;
-    nextWorked.open();
-    await first;
-    expect(ran).toEqual(['next hook', 'first hook']);
-  });
-
-  test('one that blocks the event loop does not keep the lock from another process', async () => {
-    const { key } = await shop.product(1);
-    const { prisma } = shop.client();
-    const redis = shop.redis();
-    const block = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
-    let leases: Promise<string[]> | undefined;
-    await redis.ping();
-    await prisma.$withLock(key, () => {});
-    // Right behind another turn, so that the lease would be kept to the end of the event loop's turn.
-    await prisma.$withLock(key, (_, lock) => {
-      lock.afterCommit(() => {
-        block(100);
-        leases = redis.keys(`*${key}*:lease`);
-        block(100);
-      });
-    });
-    expect(await leases).toEqual([]);
-  });
-
   test('of each run that was rolled back and repeated run, too; afterCommit only of the one that committed', async () => {
     const { id, key } = await shop.product(10);
     const { prisma } = shop.client();
@@ -325,27 +202,6 @@ describeWithShop('hooks of a lock', () => {
       outer.afterCommit(() => ran.push('outer, after'));
     });
     expect(ran).toEqual(['the inner one has ended', 'outer, before', 'inner', 'outer, after']);
-  });
-
-  test('of a call that joined: it resolved, and the outermost one fails: afterRollback', async () => {
-    const { key } = await shop.product(1);
-    const { prisma } = shop.client();
-    const ran: string[] = [];
-    const held = prisma.$withLock(key, async () => {
-      await prisma.$withLock(key, (_, inner) => noting(ran, inner));
-      throw new Error('no sale');
-    });
-    await expect(held).rejects.toThrow('no sale');
-    expect(ran).toEqual(['afterRollback']);
-  });
-
-  test('are refused another `hookErrors` than that of the outer call', async () => {
-    const { key } = await shop.product(1);
-    const { prisma } = shop.client();
-    const join = (hookErrors: 'event' | 'throw') =>
-      prisma.$withLock(key, () => prisma.$withLock(key, () => 'joined', { hookErrors }));
-    expect(await join('event')).toBe('joined');
-    await expect(join('throw')).rejects.toMatchObject({ option: 'hookErrors' });
   });
 });
 
@@ -489,27 +345,6 @@ describeWithShop('hooks of a handle', () => {
     expect(handle.remaining()).toBe(0);
     expect(events).toEqual([]);
   });
-
-  test("follow `hookErrors` of the transaction, and the transaction's outcome", async () => {
-    const { key } = await shop.product(1);
-    const { prisma } = shop.client();
-    await using handle = await prisma.$lock(key);
-    const ran: string[] = [];
-    const aborted = handle.$transaction((_, lock) => {
-      noting(ran, lock);
-      throw new Error('no sale');
-    });
-    await expect(aborted).rejects.toThrow('no sale');
-    expect(ran).toEqual(['afterRollback']);
-    const failed = handle.$transaction(
-      (_, lock) => {
-        lock.afterCommit(() => Promise.reject(new Error('no mail')));
-        return 1;
-      },
-      { hookErrors: 'throw' },
-    );
-    await expect(failed).rejects.toMatchObject({ constructor: HookFailedError, value: 1 });
-  });
 });
 
 describeWithShop('hooks while the client is closed', () => {
@@ -531,27 +366,6 @@ describeWithShop('hooks while the client is closed', () => {
     const closed = prisma.$locks.close().then(() => steps.push('closed'));
     // It would have closed by then.
     await shop.client().prisma.$withLock(key, () => {});
-    goOn.open();
-    await Promise.all([closed, held]);
-    expect(steps).toEqual(['hook', 'closed']);
-  });
-
-  test('are waited for, and take locks, also if they have not begun when the lease is given back', async () => {
-    const { key } = await shop.product(10);
-    // A release in memory needs no answer of a server.
-    const { prisma } = shop.client({ redis: memoryStore() });
-    const [inside, goOn] = [gate(), gate()];
-    const steps: string[] = [];
-    const held = prisma.$withLock(key, async (_, lock) => {
-      lock.afterCommit(async () => {
-        await new Promise((resolve) => setTimeout(resolve, 20));
-        steps.push(await prisma.$withLock(`${key} of the hook`, () => 'hook'));
-      });
-      inside.open();
-      await goOn.opened;
-    });
-    await inside.opened;
-    const closed = prisma.$locks.close().then(() => steps.push('closed'));
     goOn.open();
     await Promise.all([closed, held]);
     expect(steps).toEqual(['hook', 'closed']);

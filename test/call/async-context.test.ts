@@ -1,4 +1,4 @@
-import { AsyncLocalStorage, createHook } from 'node:async_hooks';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
@@ -62,27 +62,5 @@ describeWithShop('the function of a caller whose turn another process has passed
     expect(await next).toEqual({ acquired: false });
     goOn.open();
     await holderOfOther;
-  });
-
-  test('leaves nothing with who follows async contexts by their hooks', async () => {
-    const { prisma } = shop.client();
-    const { key } = await shop.product(1);
-    const alive = new Set<number>();
-    let callers = 0;
-    const hook = createHook({
-      init: (id, type) => {
-        if (type !== 'fenced-lock caller') return;
-        alive.add(id);
-        callers++;
-      },
-      destroy: (id) => alive.delete(id),
-    }).enable();
-    const held = await prisma.$lock(key);
-    await expect(prisma.$withLock(key, () => {}, { waitTime: 1 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
-    await held.release();
-    await prisma.$withLock(key, () => {});
-    await eventually('all have ended', async () => alive.size === 0);
-    hook.disable();
-    expect(callers).toBe(3);
   });
 });

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
-import { fencedLock, type LockOptions, LockTimeoutError, type LockTx } from '../../src/index.js';
+import { fencedLock, type LockOptions, type LockTx } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { aroundScripts } from '../support/around-scripts.js';
 import { eventually } from '../support/eventually.js';
@@ -93,24 +93,6 @@ describeWithShop('turns that follow each other on one connection', () => {
     expect(pids.size).toBe(1);
   });
 
-  test('one that waits only in line has no transaction; the COMMIT before it takes its admission along', async () => {
-    const { id, key } = await shop.product(10);
-    const application_name = `chain ${randomUUID()}`;
-    const { prisma } = shop.client({ ...STAYS, pool: { application_name } });
-    const open = async () => {
-      const { rowCount } = await shop.admin.query(
-        'SELECT 1 FROM pg_stat_activity WHERE application_name = $1 AND xact_start IS NOT NULL',
-        [application_name],
-      );
-      return rowCount;
-    };
-    const first = await atWork(prisma, key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
-    const next = sale(prisma, key, id);
-    expect(await open()).toBe(1);
-    first.end();
-    expect(await next).toBe(9);
-  });
-
   test('a COMMIT that did not reach Postgres: it is rolled back, and the next one goes on', async () => {
     const { id, key } = await shop.product(10);
     const { prisma, proxy } = await proxied(shop, inject('postgres').app);
@@ -155,22 +137,6 @@ describeWithShop('turns that follow each other on one connection', () => {
     await admissions.goOn();
     expect(await next).toBe(5);
     expect((await own.row(id))?.quantity).toBe(4);
-  });
-
-  test('a connection that is cut once the next one is at work: that one is rolled back, and the one behind it goes on', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma, proxy } = await proxied(shop, inject('postgres').app);
-    const first = await atWork(prisma, key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 5 } }));
-    const next = prisma.$withLock(key, async (tx) => {
-      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-      proxy.reset();
-      await tx.stock.update({ where: { id }, data: { quantity: 1 } });
-    });
-    const last = sale(prisma, key, id);
-    first.end();
-    await first.held;
-    await expect(next).rejects.toThrow();
-    expect(await last).toBe(5);
   });
 
   test.each(['23514', '40001'])('a COMMIT that is refused with %s: the next one begins by itself', async (code) => {
@@ -219,31 +185,6 @@ describeWithShop('turns that follow each other on one connection', () => {
     expect((await shop.row(id))?.quantity).toBe(92);
   });
 
-  test.each([
-    ['with a wait time', '$withLock', { waitTime: 50 }],
-    ['that does not wait', '$tryWithLock', {}],
-  ] as const)(
-    'a call %s whose COMMIT was refused, and that cannot run again, is told the refusal',
-    async (_, verb, options) => {
-      const { key } = await shop.product(10);
-      const { prisma } = shop.client(STAYS);
-      const slow = await slowCommit(shop, '40001');
-      const first = prisma[verb](key, (tx) => tx.$executeRawUnsafe(slow.insert(true)), { ...options, retries: 100 });
-      first.catch(() => {});
-      await shop.blocked('COMMIT');
-      const [begun, over] = [gate(), gate()];
-      const next = prisma.$withLock(key, () => {
-        begun.open();
-        return over.opened;
-      });
-      await slow.goOn();
-      await begun.opened;
-      await expect(first).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', cause: { code: '40001' } });
-      over.open();
-      await next;
-    },
-  );
-
   test('behind a COMMIT whose outcome is being looked up, all go on', async () => {
     const { id, key } = await shop.product(10);
     const { hostname: host, port } = new URL(inject('postgres').app);
@@ -269,104 +210,6 @@ describeWithShop('turns that follow each other on one connection', () => {
     await Promise.all(others);
     expect(over).toBe(false);
     expect((await shop.row(id))?.quantity).toBe(5);
-  });
-
-  test("a call that runs again, and is aborted, rejects with its signal's reason", async () => {
-    const { key } = await shop.product(10);
-    const { prisma } = shop.client(STAYS);
-    const slow = await slowCommit(shop, '40001');
-    const caller = new AbortController();
-    const [begun, over] = [gate(), gate()];
-    const options = { retries: 100, signal: caller.signal };
-    const first = prisma.$withLock(key, (tx) => tx.$executeRawUnsafe(slow.insert(true)), options);
-    first.catch(() => {});
-    await shop.blocked('COMMIT');
-    const next = prisma.$withLock(key, () => {
-      begun.open();
-      return over.opened;
-    });
-    await slow.goOn();
-    await begun.opened;
-    await shop.blocked('admit');
-    // As that of a call that waits for another lock, which has ended this one's signal.
-    const reason = new LockTimeoutError('another', '1 ms');
-    caller.abort(reason);
-    await expect(first).rejects.toBe(reason);
-    over.open();
-    await next;
-  });
-
-  test("a call that is to run again, and is aborted while its conflict is rolled back, rejects with its signal's reason", async () => {
-    const { key } = await shop.product(10);
-    const { prisma } = shop.client(STAYS);
-    const caller = new AbortController();
-    const reason = new Error('the caller has gone');
-    const conflict = async (tx: LockTx<ShopClient>) => {
-      try {
-        await tx.$executeRaw`DO $$ BEGIN RAISE 'conflict' USING ERRCODE = 'serialization_failure'; END $$`;
-      } finally {
-        // Before the answer to ROLLBACK is read.
-        setImmediate(() => caller.abort(reason));
-      }
-    };
-    await expect(prisma.$withLock(key, conflict, { retries: 5, signal: caller.signal })).rejects.toBe(reason);
-  });
-
-  test('a call that runs again has its wait time anew', async () => {
-    const { key } = await shop.product(10);
-    const { prisma } = shop.client(STAYS);
-    const slow = await slowCommit(shop, '40001');
-    const [begun, over] = [gate(), gate()];
-    let hasNextBegun = false;
-    const options = { waitTime: 1_000, retries: 100 };
-    const first = prisma.$withLock(key, (tx) => tx.$executeRawUnsafe(slow.insert(!hasNextBegun)), options);
-    first.catch(() => {});
-    await shop.blocked('COMMIT');
-    await pause(options.waitTime);
-    const next = prisma.$withLock(key, () => {
-      hasNextBegun = true;
-      begun.open();
-      return over.opened;
-    });
-    await slow.goOn();
-    await begun.opened;
-    await Promise.race([shop.blockedAgain('admit', 2), first]);
-    over.open();
-    await Promise.all([first, next]);
-  });
-
-  test('a transaction that a swallowed error has aborted: the next one goes on, on the same connection', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma } = shop.client(STAYS);
-    const pidIn = async (tx: LockTx<ShopClient>) =>
-      (await tx.$queryRaw<[{ pid: number }]>`SELECT pg_backend_pid() AS pid`)[0].pid;
-    let pid: number | undefined;
-    const first = await atWork(prisma, key, async (tx) => {
-      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-      pid = await pidIn(tx);
-      await tx.$queryRaw`SELECT 1 / 0`.catch(() => {});
-    });
-    const next = prisma.$withLock(key, async (tx) => [await pidIn(tx), await tx.stock.findUnique({ where: { id } })]);
-    first.end();
-    await expect(first.held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
-    expect(await next).toMatchObject([pid, { quantity: 10 }]);
-  });
-
-  test('one that gives up while its admission is under way hears so at once, and the ones behind it go on', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma } = shop.client(STAYS);
-    const slow = await slowCommit(shop);
-    const first = await atWork(prisma, key, (tx) => tx.$executeRawUnsafe(slow.insert()));
-    const caller = new AbortController();
-    const next = sale(prisma, key, id, { signal: caller.signal });
-    const last = sale(prisma, key, id);
-    first.end();
-    await shop.blocked('COMMIT');
-    caller.abort(new Error('enough'));
-    await expect(next).rejects.toThrow('enough');
-    await slow.goOn();
-    await first.held;
-    expect(await last).toBe(10);
   });
 
   // The connection belongs to the turn before, too, until its COMMIT is answered.
@@ -397,41 +240,6 @@ describeWithShop('turns that follow each other on one connection', () => {
     expect(events.map(({ type }) => type)).not.toContain('commit-resolved');
   });
 
-  test('a COMMIT that is never answered: once its outcome is found the next one goes on, on another connection', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma, proxy } = await proxied(shop, inject('postgres').app);
-    const sell = async (tx: LockTx<ShopClient>) => {
-      await tx.stock.update({ where: { id }, data: { quantity: 5 } });
-      return 'sold';
-    };
-    const first = await atWork(prisma, key, sell, { timeout: 500 });
-    const next = sale(prisma, key, id);
-    const held = proxy.holdCommitReply();
-    first.end();
-    await held;
-    expect(await first.held).toBe('sold');
-    expect(await next).toBe(5);
-  });
-
-  test('one behind a COMMIT that is not answered hears LOCK_TIMEOUT when its wait time is over, and does nothing', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma, events } = shop.client(STAYS);
-    const slow = await slowCommit(shop);
-    const first = await atWork(prisma, key, async (tx) => {
-      await tx.$executeRawUnsafe(slow.insert());
-      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-    });
-    const [next, last] = [sale(prisma, key, id, { waitTime: 700 }), sale(prisma, key, id)];
-    first.end();
-    await shop.blocked('COMMIT');
-    await expect(next).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', key });
-    await slow.goOn();
-    await first.held;
-    expect(await last).toBe(9);
-    // Nobody was taken for a former holder.
-    expect(events.filter(({ type }) => type === 'backend-ended')).toEqual([]);
-  });
-
   test('a bystander that waits for the only connection of the pool has it between two turns', async () => {
     const { id, key } = await shop.product(100);
     const { prisma, plain } = shop.client({ ...STAYS, pool: { max: 1 } });
@@ -443,30 +251,6 @@ describeWithShop('turns that follow each other on one connection', () => {
     expect(await bystander).toBeLessThan(8);
     await Promise.all(turns);
     expect((await shop.row(id))?.quantity).toBe(36);
-  });
-
-  test('a pool that is ended under them: each is told, and nothing is lost', async () => {
-    const { id, key } = await shop.product(100);
-    const connectionString = inject('postgres').app;
-    const pool = new pg.Pool({ connectionString, max: 2 });
-    const plain = new PrismaClient({ adapter: new PrismaPg(pool) });
-    const prisma = plain.$extends(
-      fencedLock({ redis: shop.redis(), ...STAYS, rescue: new PrismaPg({ connectionString }) }),
-    ) as ShopClient;
-    const first = await atWork(prisma, key, () => {});
-    const turns = Array.from({ length: 20 }, () => sale(prisma, key, id));
-    const settled = Promise.allSettled(turns);
-    first.end();
-    await turns[2];
-    await pool.end();
-    const results = await settled;
-    const sold = results.filter(({ status }) => status === 'fulfilled').length;
-    const told = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
-    expect(sold).toBeGreaterThan(2);
-    expect(told.length).toBeGreaterThan(0);
-    for (const reason of told) expect(reason).toMatchObject({ code: 'LOCK_UNAVAILABLE', key });
-    expect((await shop.row(id))?.quantity).toBe(100 - sold);
-    expect(await shop.client(STAYS).prisma.$tryWithLock(key, () => 'in')).toMatchObject({ acquired: true });
   });
 
   test('backends that are ended at any moment: who succeeded has sold one, and nobody else', async () => {
@@ -555,21 +339,6 @@ describeWithShop('an admission beside the look in Redis', () => {
     expect(await waiting).toBe('in');
   });
 
-  test('does not begin the work before the look has said yes', async () => {
-    const { key } = await shop.product(10);
-    const { redis, looked } = heldLook();
-    const { prisma } = shop.client({ ...STAYS, redis });
-    let begun = false;
-    const held = prisma.$withLock(key, () => {
-      begun = true;
-    });
-    await pause(200);
-    expect(begun).toBe(false);
-    looked.open();
-    await held;
-    expect(begun).toBe(true);
-  });
-
   test('is what the work goes on with, where the look says yes after it', async () => {
     const postgres = inject('postgres').app;
     // Twenty milliseconds without the lease, and it is given up: a busy machine needs several tries.
@@ -594,19 +363,5 @@ describeWithShop('an admission beside the look in Redis', () => {
       await before;
       return begins === 1;
     });
-  });
-
-  test('that finds somebody in the row is asked for again, with the lease in hand', async () => {
-    const { key } = await shop.product(10);
-    await shop.client(STAYS).prisma.$withLock(key, () => {});
-    const blocker = await shop.admin.connect();
-    await blocker.query('BEGIN');
-    await blocker.query('SELECT 1 FROM fenced_lock.admission WHERE key = $1 FOR UPDATE', [key]);
-    const held = shop.client(STAYS).prisma.$withLock(key, () => 'in');
-    await shop.blocked('fenced_lock.admit');
-    await pause(100);
-    await blocker.query('COMMIT');
-    blocker.release();
-    expect(await held).toBe('in');
   });
 });

@@ -1,14 +1,11 @@
 import { PrismaPg } from '@prisma/adapter-pg';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { eventually } from '../support/eventually.js';
-import { describeWithRedis } from '../support/redis-suite.js';
-import { freePort } from '../support/servers/index.js';
 import { describeWithShop, Shop } from '../support/shop.js';
-import { outages } from './outages.js';
 
 /** Longer than any test may take: who waits for it fails. */
 const PATIENT = { waitTime: 120_000 };
@@ -54,66 +51,6 @@ describeWithShop('a Redis client that was closed', () => {
     redis.disconnect();
     for (const each of await refused) expect(each).toMatchObject({ reason: { code: 'LOCK_UNAVAILABLE', key } });
     expect(events).toContainEqual(expect.objectContaining({ type: 'look-failed', key }));
-  });
-
-  test('is as good as before once its owner has connected it again', async () => {
-    const { key } = await shop.product(10);
-    const redis = shop.redis();
-    const { prisma } = shop.client({ redis });
-    redis.disconnect();
-    await closed(redis);
-    await expect(prisma.$withLock(key, () => 'in', PATIENT)).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
-    const connected = redis.connect();
-    expect(await prisma.$withLock(key, () => 'in')).toBe('in');
-    await connected;
-  });
-
-  test('because its retryStrategy gave up: the message has the reason of the last try', async () => {
-    const redis = new Redis({ port: await freePort(), retryStrategy: () => null });
-    redis.on('error', () => {});
-    const { prisma } = shop.client({ redis });
-    await closed(redis);
-    await expect(prisma.$withLock('stock:1', () => 'in', PATIENT)).rejects.toMatchObject({
-      code: 'LOCK_UNAVAILABLE',
-      message: expect.stringMatching(/was closed, so Redis was not asked .*ECONNREFUSED.*retryStrategy/),
-    });
-  });
-
-  test("does not hinder a client with onRedisUnavailable: 'postgres'", async () => {
-    const { id, key } = await shop.product(10);
-    const redis = shop.redis();
-    const { prisma } = shop.client({ redis, onRedisUnavailable: 'postgres' });
-    redis.disconnect();
-    await closed(redis);
-    await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }), PATIENT);
-    expect((await shop.row(id))?.quantity).toBe(9);
-  });
-
-  test('a client that connects at its first command, and was not used yet, is not closed', async () => {
-    const { key } = await shop.product(10);
-    const redis = new Redis(inject('redis').url ?? '', { lazyConnect: true });
-    shop.closeLater(() => redis.disconnect());
-    const { prisma } = shop.client({ redis });
-    expect(redis.status).toBe('wait');
-    expect(await prisma.$withLock(key, () => 'in')).toBe('in');
-  });
-});
-
-describeWithRedis('a Redis client that is connecting again', (redis) => {
-  const { shop, outage, warm } = outages(redis);
-
-  test('is waited for', async () => {
-    const client = new Redis(redis().url, { retryStrategy: () => 100 });
-    client.on('error', () => {});
-    shop.closeLater(() => client.disconnect());
-    const { prisma, events } = await warm({ redis: client, commandTimeout: 200 });
-    const { key } = await shop.product(10);
-    const end = await outage('dead');
-    await eventually('the client knows', async () => client.status === 'reconnecting');
-    const patient = prisma.$withLock(key, () => 'in', PATIENT);
-    await eventually('looks have failed', async () => events.filter(({ type }) => type === 'look-failed').length > 1);
-    await end();
-    expect(await patient).toBe('in');
   });
 });
 

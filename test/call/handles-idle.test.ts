@@ -38,16 +38,4 @@ describeWithShop('a handle that begins no transaction for days', () => {
     await sellOne(unrenewed, three.id);
     for (const handle of [lock, unrenewed]) await handle.release();
   });
-
-  test('that has lost its key to somebody else touches nothing', async () => {
-    const { prisma } = shop.client();
-    const { key } = await shop.product(10);
-    const other = await shop.product(10);
-    const lock = await prisma.$lock([key, other.key].toSorted(), { leaseTime: 2_000 });
-    await shop.client().prisma.$locks.forceRelease(key);
-    await age(key, other.key);
-    await eventually('the rest of it is', () => isYoung(other.key));
-    expect(await isYoung(key)).toBe(false);
-    await lock.release();
-  });
 });

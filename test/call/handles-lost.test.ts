@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { expect, inject, test, vi } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { LockLostError, StaleTokenError } from '../../src/index.js';
 import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
@@ -34,35 +34,6 @@ describeWithShop('a handle whose lease is gone', () => {
     await expect(sellOne(lock, id)).rejects.toBe(lock.signal.reason);
     expect(lock.remaining()).toBe(0);
     expect(await shop.row(id)).toEqual({ quantity: 5, fence: other });
-    await lock.release();
-  });
-
-  test('of many keys, all of them lost, asks Redis a few times for each', async () => {
-    const redis = shop.redis();
-    const holder = shop.client({ redis }).prisma;
-    const keys = Array.from({ length: 40 }, (_, n) => `many ${n} ${randomUUID()}`) as [string, ...string[]];
-    const lock = await holder.$lock(keys, { leaseTime: 1_500 });
-    const send = vi.spyOn(redis, 'sendCommand');
-    await forget(shop, 'many ');
-    await eventually('it knows', async () => lock.signal.aborted);
-    await lock.release();
-    expect(send.mock.calls.length).toBeLessThan(10 * keys.length);
-  });
-
-  test('is not lost by the refusal of another handle, whose error its function throws', async () => {
-    const [{ key }, another] = [await shop.product(10), await shop.product(10)];
-    const lock = await prisma.$lock(key);
-    const lost = await prisma.$lock(another.key);
-    await forget(shop, another.key);
-    await shop.client().prisma.$withLock(another.key, () => {});
-    const outside = lost.$transaction(() => 'late');
-    outside.catch(() => {});
-    await expect(lock.$transaction(async () => await outside)).rejects.toMatchObject({
-      code: 'STALE_TOKEN',
-      key: another.key,
-    });
-    expect(lock.signal.aborted).toBe(false);
-    expect(await lock.$transaction(() => 'in')).toBe('in');
     await lock.release();
   });
 
@@ -131,20 +102,6 @@ describeWithShop('a handle whose lease is gone', () => {
     await lock.release();
   });
 
-  test('that an operator takes: LOCK_LOST names that among the causes, and tells of no rollback', async () => {
-    const { key } = await shop.product(10);
-    const lock = await prisma.$lock(key, { leaseTime: 1_500 });
-    const lost = new Promise((resolve) => lock.signal.addEventListener('abort', resolve));
-    await shop.client().prisma.$locks.forceRelease(key);
-    await lost;
-    const { message } = lock.signal.reason as Error;
-    expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'gone' });
-    expect(message).toContain('somebody took it by force');
-    expect(message).toContain('If a transaction was open under it, that was rolled back');
-    expect(message).not.toContain('leaseTime');
-    await lock.release();
-  });
-
   test('hears of it by its signal, which says that Redis has it no more', async () => {
     const { id, key } = await shop.product(10);
     const lock = await prisma.$lock(key, { leaseTime: 1_500 });
@@ -180,27 +137,6 @@ describeWithShop('a handle whose lease is gone', () => {
     expect((await shop.row(id))?.quantity).toBe(10);
     proxy.resume();
     await lock.release();
-  });
-
-  test('lets the callers of its process that wait behind it go on', async () => {
-    const { key } = await shop.product(10);
-    const lock = await prisma.$lock(key, { leaseTime: 1_500 });
-    const behind = prisma.$withLock(key, (_, { token }) => token);
-    await forget(shop, key);
-    expect(await behind).toBeGreaterThan(lock.token);
-    // And it gives nothing back that is not its own.
-    const next = await prisma.$lock(key);
-    await lock.release();
-    expect(await shop.client().prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
-    await next.release();
-  });
-
-  test('ends by itself where it is not renewed', async () => {
-    const { id, key } = await shop.product(10);
-    const lock = await prisma.$lock(key, { leaseTime: 200, renew: false });
-    await shop.client().prisma.$withLock(key, () => {});
-    expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
-    await expect(sellOne(lock, id)).rejects.toMatchObject({ code: 'LOCK_LOST' });
   });
 });
 

@@ -36,111 +36,6 @@ describeWithShop('a handle that is handed on', () => {
     expect(await worker.exited).toEqual({ code: 0, signal: null });
   });
 
-  test('works in the same process and client, and the old one becomes lost', async () => {
-    const { id, key } = await shop.product(10);
-    const lock = await prisma.$lock(key, { leaseTime: 1_500 });
-    const resumed = await prisma.$resumeLock(journey(lock));
-    // At once, not at its next renewal: it is the same process that knows.
-    expect(lock.signal.aborted).toBe(true);
-    await expect(sellOne(lock, id)).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'gone' });
-    await sellOne(resumed, id);
-    expect(resumed.token).toBe(lock.token);
-    expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', key, reason: 'gone' });
-    await sellOne(resumed, id);
-    expect(await shop.row(id)).toEqual({ quantity: 8, fence: lock.token });
-    // The new one is renewed: it stands longer than its lease.
-    expect(resumed.signal.aborted).toBe(false);
-    expect(await shop.client().prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
-    await resumed.release();
-    expect(await shop.client().prisma.$withLock(key, () => 'next')).toBe('next');
-    await lock.release();
-  });
-
-  test('while the old one is at work: that one finds out first, and the lease is had all the same', async () => {
-    const redis = shop.redis();
-    const superseded = gate();
-    aroundScripts(redis, async ({ name, send }) => {
-      if (name === 'transfer') await superseded.opened;
-      return await send();
-    });
-    const elsewhere = shop.client({ redis }).prisma;
-    const own = shop.redis();
-    const { id, key } = await shop.product(10);
-    const holder = shop.client({ redis: own }).prisma;
-    const lock = await holder.$lock(key, { leaseTime: 60_000 });
-    const behind = holder.$withLock(key, (_, { token }) => token);
-    const resuming = elsewhere.$resumeLock(journey(lock));
-    await eventually('the old one is refused', () => lock.$transaction(() => {}).catch((error) => error.code));
-    // Behind all that the old one has sent by then.
-    await turnOfLoop();
-    await own.ping();
-    superseded.open();
-    const resumed = await resuming;
-    await sellOne(resumed, id);
-    expect(await shop.row(id)).toEqual({ quantity: 9, fence: lock.token });
-    // For so long the old one waits for a transfer that never comes.
-    const beyond = new Promise((resolve) => setTimeout(resolve, 500, 'still behind the old one'));
-    await resumed.release();
-    expect(await Promise.race([behind, beyond])).toBeGreaterThan(lock.token);
-  });
-
-  test.each([{ renew: true }, { renew: false }])(
-    'callers that wait behind the old one go on by its next renewal, or by the end of its lease: %o',
-    async (options) => {
-      const { key } = await shop.product(10);
-      const holder = shop.client().prisma;
-      const lock = await holder.$lock(key, { ...options, leaseTime: 1_500 });
-      const behind = holder.$withLock(key, (_, { token }) => token, { waitTime: 50_000 });
-      const resumed = await shop.client().prisma.$resumeLock(journey(lock));
-      await resumed.release();
-      expect(await behind).toBeGreaterThan(lock.token);
-      expect(lock.signal.aborted).toBe(true);
-      await lock.release();
-    },
-  );
-
-  test.each([{ renew: true }, { renew: false }])(
-    'a caller that comes behind the old one only now goes on as soon as the key is free, and so do those that wait: %o',
-    async (options) => {
-      const { key } = await shop.product(10);
-      const holder = shop.client().prisma;
-      // By its renewal it would find out after the end of this test.
-      const lock = await holder.$lock(key, { ...options, leaseTime: 600_000 });
-      const begun: string[] = [];
-      const behind = holder.$withLock(key, () => begun.push('behind'), { waitTime: 60_000 });
-      const resumed = await shop.client().prisma.$resumeLock(journey(lock));
-      const late = holder.$withLock(key, () => begun.push('late'), { waitTime: 60_000 });
-      await eventually('the old one knows', async () => lock.signal.aborted);
-      expect(begun).toEqual([]);
-      await resumed.release();
-      await Promise.all([behind, late]);
-      expect(begun).toEqual(['behind', 'late']);
-      await lock.release();
-    },
-  );
-
-  test.each([1, 3])(
-    'and of %d keys, for which callers wait: these wait for the new one, also behind the release of the old one',
-    async (count) => {
-      for (let run = 0; run < 4; run++) {
-        const owner = shop.client().prisma;
-        const products = await Promise.all(Array.from({ length: count }, () => shop.product(10)));
-        const keys = products.map(({ key }) => key) as [string, ...string[]];
-        // Of the same lease time as the callers behind it: its lease would suit them.
-        const lock = await owner.$lock(keys);
-        const begun: string[] = [];
-        const waiters = keys.map((key) => owner.$withLock(key, () => begun.push(key), { waitTime: 50_000 }));
-        const resumed = await shop.client().prisma.$resumeLock(journey(lock));
-        await lock.release();
-        for (const { id } of products) await sellOne(resumed, id);
-        expect(begun).toEqual([]);
-        await resumed.release();
-        await Promise.all(waiters);
-        expect(begun.toSorted()).toEqual(keys.toSorted());
-      }
-    },
-  );
-
   const RELEASES: Record<string, (lock: Handle) => unknown> = {
     'and is not released': () => {},
     'and is released at once': (lock) => lock.signal.addEventListener('abort', () => void lock.release()),
@@ -215,21 +110,6 @@ describeWithShop('a handle that is handed on', () => {
     expect((await shop.row(id))?.quantity).toBe(5);
   });
 
-  test('of two keys, whose first transfer fails: the old one goes on', async () => {
-    const redis = shop.redis();
-    let transfers = 0;
-    aroundScripts(redis, async ({ name, send }) => {
-      if (name === 'transfer' && ++transfers === 1) throw new Error('NOPERM this user has no permissions');
-      return await send();
-    });
-    const products = [await shop.product(10), await shop.product(10)] as const;
-    const lock = await shop.client().prisma.$lock([products[0].key, products[1].key]);
-    const resuming = shop.client({ redis }).prisma.$resumeLock(journey(lock), { waitTime: 200 });
-    await expect(resuming).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
-    for (const { id } of products) await sellOne(lock, id);
-    await lock.release();
-  });
-
   test('takes all of its keys along', async () => {
     const [one, two] = [await shop.product(10), await shop.product(10)];
     const lock = await prisma.$lock([one.key, two.key]);
@@ -243,19 +123,6 @@ describeWithShop('a handle that is handed on', () => {
     }
     await resumed.release();
     expect(await shop.client().prisma.$withLock([one.key, two.key], () => 'next')).toBe('next');
-  });
-
-  test('can be handed on again, and a state that was used is worth nothing', async () => {
-    const { id, key } = await shop.product(10);
-    const lock = await prisma.$lock(key);
-    const state = journey(lock);
-    const second = await shop.client().prisma.$resumeLock(state);
-    const third = await shop.client().prisma.$resumeLock(journey(second));
-    for (const old of [state, journey(second)]) {
-      await expect(prisma.$resumeLock(old)).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded', key });
-    }
-    await sellOne(third, id);
-    await third.release();
   });
 
   test('is refused where another holder has been admitted meanwhile', async () => {
@@ -303,43 +170,6 @@ describeWithShop('a handle that is handed on', () => {
     ];
     for (const one of forged) await expect(prisma.$resumeLock(one)).rejects.toMatchObject({ code: 'STALE_TOKEN' });
     await sellOne(lock, id);
-    await lock.release();
-  });
-
-  test('is refused as INVALID_OPTION where no handle gave such a state', async () => {
-    const { key } = await shop.product(10);
-    const lock = await prisma.$lock(key);
-    const state = journey(lock);
-    const garbage: unknown[] = [
-      undefined,
-      null,
-      'garbage',
-      17,
-      [],
-      {},
-      JSON.stringify(state),
-      { ...state, keys: key },
-      { ...state, keys: [] },
-      { ...state, keys: [key, key] },
-      { ...state, keys: [`${key}b`, `${key}a`], tokens: ['1', '2'], holders: [randomUUID(), randomUUID()] },
-      { ...state, tokens: [] },
-      { ...state, tokens: [17] },
-      { ...state, tokens: ['-1'] },
-      { ...state, tokens: ['1; DROP TABLE "Stock"'] },
-      // More than Postgres has a number for.
-      { ...state, tokens: ['9999999999999999999'] },
-      { ...state, holders: ['me'] },
-      { ...state, holders: undefined },
-      { ...state, leaseTime: 0 },
-      { ...state, leaseTime: '300' },
-      { ...state, leaseTime: Number.MAX_SAFE_INTEGER },
-    ];
-    const codes = [];
-    for (const one of garbage) {
-      const resumed = prisma.$resumeLock(one as ReturnType<Handle['toJSON']>);
-      codes.push(await resumed.catch((error: { code?: string }) => error.code));
-    }
-    expect(codes).toEqual(garbage.map(() => 'INVALID_OPTION'));
     await lock.release();
   });
 

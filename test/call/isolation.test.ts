@@ -31,11 +31,6 @@ describeWithShop('the isolation level', () => {
     expect(await prisma.$withLock(key, levelOf, { isolationLevel: 'ReadCommitted' })).toBe('read committed');
   });
 
-  test("is refused at once where the client's is none of Postgres", () => {
-    const none = { isolationLevel: 'Snapshot' as 'Serializable' };
-    expect(() => shop.client({ transactionOptions: none })).toThrow('`isolationLevel` must be one of ReadUncommitted');
-  });
-
   type Run = (key: string, work: () => Promise<void>) => Promise<unknown>;
   const ways: Array<[what: string, run: (prisma: ShopClient) => Run]> = [
     ['$withLock', (prisma) => (key, work) => prisma.$withLock(key, work)],

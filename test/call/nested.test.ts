@@ -17,25 +17,6 @@ describeWithShop('a lock of several keys inside another', () => {
     });
   });
 
-  test('is not told that it succeeded where the outer one has failed before', async () => {
-    const { id, key } = await shop.product(10);
-    const goOn = gate();
-    let inner: Promise<string> | undefined;
-    const outer = prisma.$withLock(key, async () => {
-      inner = prisma.$withLock(key, async (tx) => {
-        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-        await goOn.opened;
-        return 'sold';
-      });
-      inner.catch(() => {});
-      throw new Error('no sale');
-    });
-    await expect(outer).rejects.toThrow('no sale');
-    goOn.open();
-    await expect(inner).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', cause: new Error('no sale') });
-    expect((await shop.row(id))?.quantity).toBe(10);
-  });
-
   test.each(['aborted', 'failed in another part'])(
     'stays inside the lock where the outer one was %s before its end',
     async (how) => {
@@ -64,40 +45,12 @@ describeWithShop('a lock of several keys inside another', () => {
     },
   );
 
-  test('is refused where the outer one has ended and an inner one goes on: its function is not called', async () => {
-    const { key } = await shop.product(10);
-    const goOn = gate();
-    let late: Promise<unknown> | undefined;
-    let called = false;
-    const inner = () =>
-      prisma.$withLock(key, async () => {
-        late = goOn.opened.then(() =>
-          prisma.$withLock(key, () => {
-            called = true;
-          }),
-        );
-        await late;
-      });
-    const outer = prisma.$withLock(key, () => Promise.all([inner(), Promise.reject(new Error('no sale'))]));
-    await expect(outer).rejects.toThrow('no sale');
-    goOn.open();
-    await expect(late).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'inner-call' });
-    expect(called).toBe(false);
-  });
-
   test('is refused if the outer one has some of them, also where nested ones are allowed', async () => {
     const [one, two] = await keysOf();
     for (const nested of ['throw', 'allow'] as const) {
       const held = prisma.$withLock(one, () => prisma.$withLock([one, two], () => 'inner', { nested }));
       await expect(held).rejects.toMatchObject({ constructor: ReentryError, key: one });
     }
-  });
-
-  test('leaves nothing behind where it was refused', async () => {
-    const [one, two] = await keysOf();
-    const other = shop.client().prisma;
-    await prisma.$withLock(one, () => prisma.$withLock([one, two], () => 'inner').catch(() => {}));
-    expect(await other.$tryWithLock([one, two], () => 'free')).toEqual({ acquired: true, value: 'free' });
   });
 });
 
@@ -141,16 +94,5 @@ describeWithShop('a lock inside a lock of another key', () => {
     const inHandle = outermost.$transaction(() => prisma.$withLock(inner, () => 'inner'));
     await expect(inHandle).rejects.toMatchObject({ constructor: NestedError, key: inner });
     await outermost.release();
-  });
-
-  test('joins the outermost across it, where that has the same key', async () => {
-    const [outer, inner] = await keysOf();
-    const nested = 'allow';
-    await prisma.$withLock(outer, async (_, lock) => {
-      const token = await prisma.$withLock(inner, () => prisma.$withLock(outer, (_, own) => own.token, { nested }), {
-        nested,
-      });
-      expect(token).toBe(lock.token);
-    });
   });
 });

@@ -46,31 +46,6 @@ describeWithShop('locks with a memory store', () => {
     ]);
   });
 
-  test('wait without a connection while somebody holds the key', async () => {
-    const memory = memoryStore();
-    const { key } = await shop.product(1);
-    const holder = shop.client({ redis: memory }).prisma;
-    const { prisma: contender } = shop.client({ redis: memory, pool: { application_name: `waits for ${key}` } });
-    const [inside, goOn] = [gate(), gate()];
-    const held = holder.$withLock(key, async () => {
-      inside.open();
-      await goOn.opened;
-    });
-    await inside.opened;
-    await expect(contender.$withLock(key, () => {}, { waitTime: 30 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
-    expect(await contender.$tryWithLock(key, () => {})).toEqual({ acquired: false });
-    const turn = contender.$withLock(key, () => 'mine');
-    expect(await holder.$locks.inspect(key)).toMatchObject({ holder: expect.any(String) });
-    const { rowCount } = await shop.admin.query(
-      "SELECT 1 FROM pg_stat_activity WHERE application_name = $1 AND state <> 'idle'",
-      [`waits for ${key}`],
-    );
-    expect(rowCount).toBe(0);
-    goOn.open();
-    await held;
-    expect(await turn).toBe('mine');
-  });
-
   test('of two stores, as two processes would have, lose no update, and neither side ends the other', async () => {
     const product = await shop.product(40);
     const clients = [0, 1].map(() => shop.client({ redis: memoryStore() }));
@@ -105,39 +80,4 @@ describeWithShop('locks with a memory store', () => {
     const sold = (await Promise.all(sales)).reduce<number>((sum, one) => sum + one, 0);
     expect((await shop.row(product.id))?.quantity).toBe(20 - sold);
   });
-
-  test('give back a handle that is left to its end', async () => {
-    const memory = memoryStore();
-    const { key } = await shop.product(1);
-    const { prisma } = shop.client({ redis: memory });
-    const handle = await prisma.$lock(key);
-    await expect(prisma.$lock(key, { waitTime: 20 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
-    await handle.release();
-    const next = await prisma.$lock(key, { waitTime: 1_000 });
-    expect(next.token).toBeGreaterThan(handle.token);
-    await next.release();
-  });
-
-  test.each(['$locks.close()', '$disconnect()'])(
-    'turn away a caller that calls again as soon as it was turned away: %s',
-    async (how) => {
-      const memory = memoryStore();
-      const { key } = await shop.product(1);
-      const holder = await shop.client({ redis: memory }).prisma.$lock(key);
-      const { prisma } = shop.client({ redis: memory });
-      const ran: string[] = [];
-      const again = prisma
-        .$withLock(key, () => ran.push('first'))
-        .catch((error: unknown) => {
-          expect(error).toMatchObject({ code: 'CLOSED' });
-          return prisma.$withLock(`${key} again`, () => ran.push('second'));
-        });
-      await Promise.all([
-        expect(again).rejects.toMatchObject({ code: 'CLOSED' }),
-        how === '$disconnect()' ? prisma.$disconnect() : prisma.$locks.close(),
-      ]);
-      expect(ran).toEqual([]);
-      await holder.release();
-    },
-  );
 });

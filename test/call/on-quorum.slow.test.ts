@@ -68,10 +68,6 @@ describeWithGroup(
       await lock.release();
     });
 
-    test.each(['pubsub', 'poll', 'spin'] as const)('all of them up, %s', async (wake) => {
-      await sellAll(wake === 'pubsub' ? {} : { wake, pollInterval: 20 });
-    });
-
     test('two of them dead: all goes on, and the client tells which', async () => {
       await sellAll();
       const { prisma, events } = await client();
@@ -93,18 +89,6 @@ describeWithGroup(
       }
     });
 
-    test('the client tells whose wake-ups it cannot hear', async () => {
-      const [holder, waiter] = [await client(), await client()];
-      const { key } = await shop.product(1);
-      await kill(3);
-      const held = await holder.prisma.$lock(key);
-      const waiting = waiter.prisma.$withLock(key, () => 'in');
-      const down = expect.objectContaining({ type: 'subscriber-down', node: 3 });
-      await untilHolds(() => expect(waiter.events).toContainEqual(down));
-      await held.release();
-      expect(await waiting).toBe('in');
-    });
-
     test('three of them dead: refused within the wait time, and nothing is done', async () => {
       const { prisma } = await client();
       const { id, key } = await shop.product(10);
@@ -115,56 +99,6 @@ describeWithGroup(
       await expect(prisma.$tryWithLock(key, () => 'in')).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
       expect(performance.now() - since).toBeLessThan(5_000);
       expect((await shop.row(id))?.quantity).toBe(10);
-    });
-
-    test('two dead: by votes; with another one frozen not, but Postgres may keep order alone', async () => {
-      await kill(0, 2);
-      const { redis, close } = connectTo(group().site);
-      shop.closeLater(close);
-      const { prisma, events } = shop.client({ redis: redis as Redis[], onRedisUnavailable: 'postgres' });
-      const { key } = await shop.product(1);
-      await prisma.$withLock(key, () => {}, { leaseTime: 2_000, waitTime: 2_000 });
-      expect(events).not.toContainEqual(expect.objectContaining({ type: 'redis-passed-by' }));
-      const frozen = group().nodes[3] as RedisServer;
-      hurt.add(frozen);
-      frozen.freeze();
-      await prisma.$withLock(key, () => {}, { leaseTime: 2_000, waitTime: 2_000 });
-      expect(events).toContainEqual(expect.objectContaining({ type: 'redis-passed-by' }));
-    });
-
-    test('several keys at once, and a process that has ended holds nobody up', async () => {
-      const [one, other] = [await client(), await client()];
-      const [a, b] = [await shop.product(1), await shop.product(1)];
-      const keys = [a.key, b.key];
-      const held = await one.prisma.$lock(keys);
-      const waiting = other.prisma.$withLock(keys.toReversed(), (_, lock) => lock.keys);
-      await one.prisma.$disconnect();
-      expect(await waiting).toEqual(keys.toSorted());
-      await held.release();
-    });
-  },
-);
-
-describeWithGroup(
-  'an even number of nodes, and a tie',
-  () => startQuorum(2),
-  (group) => {
-    const { app, admin } = inject('postgres');
-    const shop = new Shop(() => ({ postgres: app, admin, redis: group().nodes[0]?.url ?? '' }));
-
-    test('$tryWithLock is refused, leaves nothing behind, and the next one has it', async () => {
-      const { redis, close } = connectTo(group().site);
-      shop.closeLater(close);
-      const { prisma } = shop.client({ redis: redis as Redis[] });
-      const { key } = await shop.product(1);
-      const name = `fenced-lock:{${key}}:lease`;
-      const [left, right] = redis as [Redis, Redis];
-      await right.set(name, 'another', 'PX', 60_000);
-      expect(await prisma.$tryWithLock(key, () => {})).toEqual({ acquired: false });
-      await left.ping();
-      expect(await left.exists(name)).toBe(0);
-      await right.del(name);
-      expect(await prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: true, value: 'in' });
     });
   },
 );

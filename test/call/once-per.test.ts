@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import {
-  HookFailedError,
   InvalidOptionError,
   type Lock,
   type LockTx,
@@ -12,7 +11,6 @@ import {
   type OnceResult,
   ReentryError,
 } from '../../src/index.js';
-import { admitByHand } from '../support/admit-by-hand.js';
 import { eventually } from '../support/eventually.js';
 import { listen } from '../support/heard.js';
 import { proxied } from '../support/proxied.js';
@@ -145,35 +143,6 @@ describeWithShop('$oncePer', () => {
     expect((await shop.row(id))?.quantity).toBe(8);
   });
 
-  test('is not called when the call was aborted while the run was being marked', async () => {
-    const { key } = await shop.product(1);
-    const { prisma } = shop.client();
-    await once(prisma, key, 100, () => {});
-    const admin = await shop.admin.connect();
-    onTestFinished(() => admin.release());
-    await admin.query('BEGIN');
-    await admin.query('SELECT FROM fenced_lock.last_run WHERE key = $1 FOR UPDATE', [key]);
-    const abort = new AbortController();
-    let called = false;
-    const run = () => {
-      called = true;
-    };
-    const ending = async () => {
-      for (;;) {
-        const result = await prisma.$oncePer(key, 100, run, { signal: abort.signal });
-        if (result.ran) return;
-      }
-    };
-    const ended = ending().then(String, (error: unknown) => error);
-    const blocked = "SELECT FROM pg_stat_activity WHERE query LIKE '%mark_run%' AND wait_event_type = 'Lock'";
-    await eventually('the mark waits', async () => ((await shop.admin.query(blocked)).rowCount ?? 0) > 0);
-    abort.abort(new Error('of the caller'));
-    await admin.query('COMMIT');
-    expect(await ended).toMatchObject({ message: 'of the caller' });
-    await shop.client().prisma.$withLock(key, () => {});
-    expect(called).toBe(false);
-  });
-
   test('while somebody else runs it, and behind a lock of the same key: busy, at once, to be tried again soon', async () => {
     const { key } = await shop.product(1);
     const [one, other] = [shop.client().prisma, shop.client().prisma];
@@ -277,34 +246,6 @@ describeWithShop('$oncePer', () => {
     expect((result.next.getTime() - options.offset) % HOUR).toBe(0);
   });
 
-  test('a mark that any role has set for the longest interval keeps a job away for its own interval alone', async () => {
-    const { key } = await shop.product(1);
-    const longest = 2 ** 31 - 1;
-    await shop.admin.query(`BEGIN; ${admitByHand({ keys: [key] })};
-      SELECT fenced_lock.mark_run('${key}', ${longest}, 0, ${longest}); COMMIT`);
-    const { prisma } = shop.client();
-    const first = await once(prisma, key, HOUR, () => 'ran', { ...fresh(), atLeast: HOUR });
-    if (first.ran) throw new Error('the mark did not count');
-    expect(first.nextIn).toBeLessThanOrEqual(HOUR);
-    await eventually('it runs in its next interval', async () => (await once(prisma, key, 300, () => 'ran')).ran);
-  });
-
-  test('a run that is due later than the longest timer ends tells a timer to come when that one ends, and when it is due', async () => {
-    const { key } = await shop.product(1);
-    const { prisma } = shop.client();
-    const longest = 2 ** 31 - 1;
-    const options = { offset: Date.now() % longest };
-    await once(prisma, key, longest, () => {}, options);
-    // As if it had run when the clock was 20 days ahead.
-    await shop.admin.query(`UPDATE fenced_lock.last_run SET ran_at = ran_at + interval '20 days' WHERE key = $1`, [
-      key,
-    ]);
-    const result = await once(prisma, key, longest, () => 'ran', { ...options, atLeast: longest });
-    if (result.ran) throw new Error('it ran again');
-    expect(result.nextIn).toBe(longest);
-    expect(result.next.getTime()).toBeGreaterThan(Date.now() + 44 * 24 * HOUR);
-  });
-
   test('`atLeast` keeps the next run away although the next interval has begun; without it, that one runs', async () => {
     const { prisma } = shop.client();
     const [kept, free] = [(await shop.product(1)).key, (await shop.product(1)).key];
@@ -324,27 +265,6 @@ describeWithShop('$oncePer', () => {
     expect(result.nextIn).toBeLessThanOrEqual(60_000);
   });
 
-  test('its lock has hooks, which run when the run has committed', async () => {
-    const { key } = await shop.product(1);
-    const { prisma } = shop.client();
-    const ran: string[] = [];
-    const options = { ...fresh(), hookErrors: 'throw' as const };
-    const failing = once(
-      prisma,
-      key,
-      HOUR,
-      (_, lock) => {
-        lock.afterCommit(() => ran.push('afterCommit'));
-        lock.afterCommit(() => Promise.reject(new Error('no mail')));
-        return 'ran';
-      },
-      options,
-    );
-    await expect(failing).rejects.toMatchObject({ constructor: HookFailedError, value: 'ran' });
-    expect(ran).toEqual(['afterCommit']);
-    expect(await once(prisma, key, HOUR, () => 'ran', options)).toMatchObject({ ran: false });
-  });
-
   test('is refused inside a lock, whatever its key, inside a transaction, and on their clients', async () => {
     const [{ key }, other] = [await shop.product(1), await shop.product(1)];
     const { prisma } = shop.client();
@@ -355,15 +275,6 @@ describeWithShop('$oncePer', () => {
     const onTx = prisma.$withLock(key, (tx) => (tx as unknown as typeof prisma).$oncePer(key, HOUR, () => 'ran'));
     await expect(onTx).rejects.toMatchObject({ code: 'INSIDE_TRANSACTION' });
     expect(await run()).toMatchObject({ ran: true });
-  });
-
-  test('a lock of the same key inside it joins it', async () => {
-    const { key } = await shop.product(1);
-    const { prisma } = shop.client();
-    const result = await once(prisma, key, HOUR, (_, lock) =>
-      prisma.$withLock(key, (_, inner) => inner.token === lock.token),
-    );
-    expect(result).toEqual({ ran: true, value: true });
   });
 
   test.each([
@@ -384,14 +295,6 @@ describeWithShop('$oncePer', () => {
     const { prisma } = shop.client();
     const refused = once(prisma, 'job', interval as number, () => 'ran', options as never);
     await expect(refused).rejects.toMatchObject({ constructor: InvalidOptionError, option });
-  });
-
-  test('takes one key, as every lock does, and a function', async () => {
-    const { prisma } = shop.client();
-    for (const key of [['job'], '', 'job:undefined', 'x'.repeat(513)]) {
-      await expect(once(prisma, key as string, HOUR, () => 'ran')).rejects.toMatchObject({ option: 'key' });
-    }
-    await expect(once(prisma, 'job', HOUR, 'work' as never)).rejects.toMatchObject({ option: 'fn' });
   });
 
   test.each(['next_run(text, integer, integer, integer)', 'mark_run(text, integer, integer, integer)'])(

@@ -31,21 +31,6 @@ describeWithShop('$locks.inspect', () => {
     });
   });
 
-  test('of one that is free again says who was admitted last, and when', async () => {
-    const { key } = await shop.product(1);
-    const since = Date.now();
-    await prisma.$withLock(key, () => {});
-    const token = await prisma.$withLock(key, (_, lock) => lock.token);
-    const state = await eventually('it is free', async () => {
-      const found = await operator.inspect(key);
-      return found.holder === undefined && found;
-    });
-    expect(state).toMatchObject({ expiresIn: 0, waiting: 0, token, turns: 2n, transaction: undefined });
-    // Both clocks are this machine's.
-    expect(state.admittedAt?.getTime()).toBeGreaterThanOrEqual(since);
-    expect(state.admittedAt?.getTime()).toBeLessThanOrEqual(Date.now());
-  });
-
   test('of one that is held shows the lease, who waits, the last token that stands, and the transaction at work', async () => {
     const { key } = await shop.product(1);
     const before = await prisma.$withLock(key, (_, lock) => lock.token);
@@ -86,13 +71,6 @@ describeWithShop('$locks.inspect', () => {
     await lock.release();
   });
 
-  test('shows no transaction of one that was rolled back', async () => {
-    const { key } = await shop.product(1);
-    const token = await prisma.$withLock(key, (_, lock) => lock.token);
-    await prisma.$withLock(key, () => Promise.reject(new Error('no sale'))).catch(() => {});
-    expect(await operator.inspect(key)).toMatchObject({ token, turns: 1n, transaction: undefined });
-  });
-
   test('says that Postgres is not there, as list and history do', async () => {
     const { key } = await shop.product(1);
     const { prisma } = shop.client({ pool: { connectionString: `postgresql://a:b@127.0.0.1:${await freePort()}/c` } });
@@ -106,11 +84,6 @@ describeWithShop('$locks.inspect', () => {
     await expect(prisma.$locks.history(key)).rejects.toMatchObject({ ...unavailable, key });
     await expect(prisma.$locks.list()).rejects.toMatchObject(unavailable);
     await held.release();
-  });
-
-  test('refuses what is no key', async () => {
-    await expect(operator.inspect('')).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'key' });
-    await expect(operator.forceRelease('\0')).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'key' });
   });
 });
 
@@ -162,30 +135,6 @@ describeWithShop('$locks.list', () => {
     await lock.release();
     await eventually('nothing is held', async () => (await prisma.$locks.list()).length === 0);
   });
-
-  test('shows one that only somebody waits for, and none that is free', async () => {
-    const keyPrefix = `${randomUUID()}:`;
-    const [holder, contender] = [shop.client({ keyPrefix }), shop.client({ keyPrefix })];
-    const { key } = await shop.product(1);
-    await holder.prisma.$withLock(`${key} free`, () => {});
-    const lock = await holder.prisma.$lock(key);
-    const abort = new AbortController();
-    const waiting = contender.prisma.$withLock(key, () => {}, { signal: abort.signal }).catch(() => {});
-    await eventually('it waits', async () => (await holder.prisma.$locks.inspect(key)).waiting === 1);
-    await shop.redis().del(`${keyPrefix}{${key}}:lease`);
-    expect(await holder.prisma.$locks.list()).toMatchObject([{ key, holder: undefined, waiting: 1 }]);
-    abort.abort();
-    await waiting;
-    await lock.release();
-  });
-
-  test('shows nothing of another prefix', async () => {
-    const keyPrefix = `${randomUUID()}:`;
-    const { key } = await shop.product(1);
-    const lock = await shop.client({ keyPrefix: `${keyPrefix}more:` }).prisma.$lock(key);
-    expect(await shop.client({ keyPrefix }).prisma.$locks.list()).toEqual([]);
-    await lock.release();
-  });
 });
 
 describeWithShop('$locks.forceRelease', () => {
@@ -217,27 +166,6 @@ describeWithShop('$locks.forceRelease', () => {
     },
   );
 
-  test('ends work that is well, too: it is told, and nothing of it is there', async () => {
-    const { id, key } = await shop.product(10);
-    const inside = gate();
-    const goOn = gate();
-    const held = prisma.$withLock(key, async (tx) => {
-      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-      inside.open();
-      await goOn.opened;
-      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-    });
-    const outcome = held.catch((error: unknown) => error);
-    await inside.opened;
-    expect(await operator.forceRelease(key)).toBe(true);
-    expect((await operator.inspect(key)).holder).toBeUndefined();
-    goOn.open();
-    expect(await outcome).toBeInstanceOf(Error);
-    expect((await shop.row(id))?.quantity).toBe(10);
-    const next = await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
-    expect(next.quantity).toBe(9);
-  });
-
   test('makes the next write of a handle stale, and lets who waits for it go on', async () => {
     const { id, key } = await shop.product(10);
     const lock = await prisma.$lock(key, { leaseTime: LEASE });
@@ -251,16 +179,6 @@ describeWithShop('$locks.forceRelease', () => {
     await expect(late).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded', key });
     expect(await waiting).toBeGreaterThan(lock.token);
     expect((await shop.row(id))?.quantity).toBe(9);
-    await lock.release();
-  });
-
-  test('makes a handle stale before anybody else has come', async () => {
-    const { id, key } = await shop.product(10);
-    const lock = await prisma.$lock(key, { leaseTime: LEASE });
-    expect(await operator.forceRelease(key)).toBe(true);
-    const late = lock.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 0 } }));
-    await expect(late).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded', key });
-    await expect(shop.client().prisma.$resumeLock(lock.toJSON())).rejects.toMatchObject({ code: 'STALE_TOKEN' });
     await lock.release();
   });
 
@@ -313,44 +231,6 @@ describeWithShop('$locks.forceRelease', () => {
     await expect(bystander.$transaction(() => {})).rejects.toMatchObject({ code: 'STALE_TOKEN' });
   });
 
-  test('ends the transaction at work under the holder that was seen', async () => {
-    const { id, key } = await shop.product(10);
-    const inside = gate();
-    const goOn = gate();
-    const held = prisma.$withLock(key, async (tx) => {
-      inside.open();
-      await goOn.opened;
-      return await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-    });
-    held.catch(() => {});
-    await inside.opened;
-    expect(await operator.forceRelease(key, await operator.inspect(key))).toBe(true);
-    goOn.open();
-    await expect(held).rejects.toBeInstanceOf(Error);
-    expect((await shop.row(id))?.quantity).toBe(10);
-  });
-
-  test('of the holder that was seen ends its transaction though the time of the server was not told', async () => {
-    const { key } = await shop.product(10);
-    const [inside, goOn] = [gate(), gate()];
-    const held = prisma.$withLock(key, async () => {
-      inside.open();
-      await goOn.opened;
-    });
-    held.catch(() => {});
-    await inside.opened;
-    const { prisma: late, rescue } = await withRescueProxy();
-    const seen = await operator.inspect(key);
-    const remove = rescue.onData('toServer', (data) => {
-      if (!data.includes('AS time')) return 'forward';
-      remove();
-      return 'cut';
-    });
-    expect(await late.$locks.forceRelease(key, seen)).toBe(true);
-    goOn.open();
-    await expect(held).rejects.toBeInstanceOf(Error);
-  });
-
   test('of the holder that was seen does not end the transaction of one that follows it meanwhile', async () => {
     const { key } = await shop.product(10);
     const seen = await prisma.$lock(key, { leaseTime: LEASE });
@@ -383,28 +263,6 @@ describeWithShop('$locks.forceRelease', () => {
     expect(await forced).toBe(false);
   });
 
-  test.each([null, 7, 'holder', {}, { holder: null }])('refuses %j as a state that was seen', async (seen) => {
-    const forced = operator.forceRelease('stock:1', seen as never);
-    await expect(forced).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'seen' });
-  });
-
-  test('takes the lease of a handle that was resumed in the same moment, at the latest the next time', async () => {
-    const other = shop.client().prisma;
-    for (let round = 0; round < 3; round++) {
-      const { key } = await shop.product(10);
-      const lock = await prisma.$lock(key, { leaseTime: LEASE });
-      const state = JSON.parse(JSON.stringify(lock)) as ReturnType<typeof lock.toJSON>;
-      const [resumed] = await Promise.allSettled([other.$resumeLock(state), operator.forceRelease(key)]);
-      await operator.forceRelease(key);
-      expect((await operator.inspect(key)).holder).toBeUndefined();
-      if (resumed.status === 'fulfilled') {
-        await expect(resumed.value.$transaction(() => {})).rejects.toMatchObject({ code: 'STALE_TOKEN' });
-        await resumed.value.release();
-      }
-      await lock.release();
-    }
-  });
-
   test('leaves a caller alone that gets the lease behind the look, and waits for another key', async () => {
     const { key } = await shop.product(10);
     const lock = await prisma.$lock(key, { leaseTime: LEASE });
@@ -426,35 +284,5 @@ describeWithShop('$locks.forceRelease', () => {
     expect(await forced).toBe(false);
     await other.release();
     expect(await both).toBe('both');
-  });
-
-  test('is not ended by another one of the same key', async () => {
-    const { key } = await shop.product(10);
-    const inside = gate();
-    const goOn = gate();
-    const held = prisma.$withLock(key, async () => {
-      inside.open();
-      await goOn.opened;
-    });
-    held.catch(() => {});
-    await inside.opened;
-    const operators = [operator, shop.client().prisma.$locks, shop.client().prisma.$locks, shop.client().prisma.$locks];
-    const forced = await Promise.all(operators.map((one) => one.forceRelease(key)));
-    expect(forced).toContain(true);
-    goOn.open();
-    await expect(held).rejects.toBeInstanceOf(Error);
-  });
-
-  test("tells a holder of the same client at once, with fairness: 'strict' too", async () => {
-    const { key } = await shop.product(10);
-    const strict = shop.client({ fairness: 'strict' }).prisma;
-    const lock = await strict.$lock(key, { leaseTime: LEASE });
-    const waiting = strict.$withLock(key, () => 'in');
-    const redis = shop.redis();
-    await eventually('somebody waits', async () => (await redis.llen(`fenced-lock:{${key}}:queue`)) === 1);
-    expect(await strict.$locks.forceRelease(key)).toBe(true);
-    expect(lock.signal.aborted).toBe(true);
-    expect(await waiting).toBe('in');
-    await lock.release();
   });
 });

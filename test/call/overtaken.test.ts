@@ -1,7 +1,7 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { LockTimeoutError } from '../../src/index.js';
 import { eventually } from '../support/eventually.js';
-import { describeWithShop, gate, Shop, STAYS } from '../support/shop.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { forget } from './handle-work.js';
 
 describeWithShop('a holder whose transaction is ended by somebody else, while its function waits', () => {
@@ -66,37 +66,6 @@ describeWithShop('a holder whose transaction is ended by somebody else, while it
     },
   );
 
-  test.each(Object.entries(WAYS))(
-    '%s: callers behind it, here and elsewhere, get the key before its function ends',
-    async (_, end) => {
-      const { key, outcome, goOn } = await atWork();
-      const elsewhere = shop.client().prisma;
-      const next = [prisma, prisma, elsewhere].map((client) => client.$withLock(key, (tx) => tx.stock.count()));
-      await eventually('the other process waits', async () => (await prisma.$locks.inspect(key)).waiting === 1);
-      await end(key);
-      await Promise.all(next);
-      expect(await outcome).toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'connection' });
-      goOn();
-    },
-  );
-
-  test('by an operator: a caller of its process that gets the key by that keeps it', async () => {
-    const { key, outcome, goOn } = await atWork();
-    const [begun, end] = [gate(), gate()];
-    const work = () => {
-      begun.open();
-      return end.opened;
-    };
-    const next = prisma.$withLock(key, work, { leaseTime: 60_000 });
-    expect(await shop.client().prisma.$locks.forceRelease(key)).toBe(true);
-    await begun.opened;
-    expect((await prisma.$locks.inspect(key)).holder).toBeDefined();
-    end.open();
-    await next;
-    expect(await outcome).toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'connection' });
-    goOn();
-  });
-
   test('by an administrator: its handle lives on, with the same token', async () => {
     const { id, key } = await shop.product(10);
     await using handle = await prisma.$lock(key, { leaseTime: 60_000 });
@@ -122,49 +91,4 @@ describeWithShop('a holder whose transaction is ended by somebody else, while it
   });
 
   const elsewhereNow = (key: string) => shop.client().prisma.$withLock(key, () => {}, { waitTime: 0 });
-
-  test('an error of its own stays its own, also one that looks like that', async () => {
-    const own = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
-    const { key } = await shop.product(10);
-    await expect(prisma.$withLock(key, () => Promise.reject(own))).rejects.toBe(own);
-  });
-
-  test('by an operator while its COMMIT runs: a caller of its process that gets the key by that keeps it', async () => {
-    // Waits in COMMIT, until it is ended.
-    await shop.admin.query(`
-      CREATE FUNCTION wait_in_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN NULL; END $$;
-      CREATE CONSTRAINT TRIGGER wait_in_commit AFTER INSERT ON "Ledger" DEFERRABLE INITIALLY DEFERRED
-        FOR EACH ROW WHEN (NEW.worker = 'waits in commit') EXECUTE FUNCTION wait_in_commit()`);
-    onTestFinished(async () => {
-      await shop.admin.query('DROP FUNCTION wait_in_commit CASCADE');
-    });
-    const { key } = await shop.product(1);
-    const { prisma } = shop.client(STAYS);
-    const inside = gate();
-    const holder = prisma.$withLock(key, async (tx) => {
-      await tx.ledger.create({ data: { key, token: 1n, before: 0, after: 1, worker: 'waits in commit' } });
-      inside.open();
-    });
-    holder.catch(() => {});
-    await inside.opened;
-    // With two keys its turn does not begin in one flight with that COMMIT.
-    const [atWork, goOn] = [gate<AbortSignal>(), gate()];
-    const contender = prisma.$withLock([key, `${key}:too`], async (_, lock) => {
-      atWork.open(lock.signal);
-      await goOn.opened;
-      return lock.signal.aborted;
-    });
-    await eventually('COMMIT runs', async () => {
-      const { rowCount } = await shop.admin.query(
-        `SELECT FROM pg_stat_activity WHERE query = 'COMMIT' AND wait_event = 'PgSleep'`,
-      );
-      return rowCount === 1;
-    });
-    expect(await shop.client().prisma.$locks.forceRelease(key)).toBe(true);
-    await expect(holder).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
-    await atWork.opened;
-    expect((await shop.client().prisma.$locks.inspect(key)).holder).toBeDefined();
-    goOn.open();
-    expect(await contender).toBe(false);
-  });
 });

@@ -13,7 +13,6 @@ import { WaitingRoom } from '../../src/lease/queue/waiting-room.js';
 import { Renewal } from '../../src/lease/renewal.js';
 import { BUILT_IN, DEFAULTS, type ResolvedLockOptions } from '../../src/options/options.js';
 import { RedisStore } from '../../src/redis/store.js';
-import { Outage } from '../../src/transaction/outage.js';
 import { FenceWorld } from '../support/fence-world.js';
 import { type PlainTx, plainDatabase } from '../support/plain-database.js';
 import { describeWithShop } from '../support/shop.js';
@@ -48,7 +47,6 @@ describeWithShop('$withLock over a bare pool of pg, without Prisma', () => {
       lookout: database.rescue,
       emit,
       commitTimes: new MovingAverage(),
-      outage: new Outage(),
     };
     const options = { ...BUILT_IN, ...given };
     const client = {};

@@ -50,16 +50,6 @@ describeWithShop('a lock inside a plain interactive transaction', () => {
     expect(allowed).toBe('allowed');
   });
 
-  test('leaves how errors are written as it was', async () => {
-    const { key } = await shop.product(1);
-    const { stackTraceLimit, prepareStackTrace } = Error;
-    await prisma.$withLock(key, () => 'sold');
-    expect({ limit: Error.stackTraceLimit, prepare: Error.prepareStackTrace }).toEqual({
-      limit: stackTraceLimit,
-      prepare: prepareStackTrace,
-    });
-  });
-
   const { app: connectionString } = inject('postgres');
   function poolOf(): pg.Pool {
     const pool = new pg.Pool({ connectionString });
@@ -93,19 +83,5 @@ describeWithShop('a lock inside a plain interactive transaction', () => {
       await sell(own);
     }
     expect((await shop.row(id))?.quantity).toBe(7);
-  });
-
-  test('is refused in the second of two transactions, when the first has ended', async () => {
-    const { key } = await shop.product(1);
-    await prisma.$withLock(key, () => 'before');
-    const [ended, goOn] = [gate(), gate()];
-    const first = prisma.$transaction(() => goOn.opened, options).then(() => ended.open());
-    const second = prisma.$transaction(async () => {
-      goOn.open();
-      await ended.opened;
-      await prisma.$withLock(key, () => 'sold');
-    }, options);
-    await expect(second).rejects.toMatchObject({ code: 'INSIDE_TRANSACTION', key });
-    await first;
   });
 });

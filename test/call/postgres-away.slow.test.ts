@@ -1,7 +1,5 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { describe, expect, inject, test, vi } from 'vitest';
-import { DEFAULTS } from '../../src/options/options.js';
-import { namesOf } from '../../src/redis/keys.js';
 import { eventually } from '../support/eventually.js';
 import { type PostgresServer, pgBouncerUnavailable, startPgBouncer, startPostgres } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
@@ -91,30 +89,6 @@ function whilePostgresIsAway(
       await sell(prisma, key, id);
     });
 
-    test('one that is aborted or closed meanwhile is heard at once', async () => {
-      const { prisma } = client();
-      const { key } = await shop.product(10);
-      const redis = shop.redis();
-      const { lease } = namesOf(DEFAULTS.keyPrefix, key);
-      await server.killHard();
-      try {
-        const reason = new Error('enough');
-        const aborting = new AbortController();
-        const aborted = prisma.$withLock(key, () => {}, { waitTime: 30_000, signal: aborting.signal });
-        aborted.catch(() => {});
-        await eventually('it has the lease', async () => (await redis.exists(lease)) === 1);
-        aborting.abort(reason);
-        await expect(aborted).rejects.toBe(reason);
-        const closed = prisma.$withLock(key, () => {}, { waitTime: 30_000 });
-        closed.catch(() => {});
-        await eventually('it has the lease', async () => (await redis.exists(lease)) === 1);
-        await prisma.$locks.close();
-        await expect(closed).rejects.toMatchObject({ code: 'CLOSED' });
-      } finally {
-        await server.start();
-      }
-    });
-
     test('work that had begun is told before its function ends, and is not run again', async () => {
       const { prisma } = client();
       const { id, key } = await shop.product(10);
@@ -132,33 +106,6 @@ function whilePostgresIsAway(
       await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'connection', key });
       ends.open();
       expect(runs).toBe(1);
-      expect((await shop.row(id))?.quantity).toBe(10);
-    });
-
-    test('a function whose statement loses its server is told that its transaction was aborted', async () => {
-      const { prisma } = client();
-      const { id, key } = await shop.product(10);
-      const sent = gate();
-      const held = prisma.$withLock(key, async (tx) => {
-        await tx.stock.update({ where: { id }, data: { quantity: 5 } });
-        const [sleeping] = [tx.$queryRaw`SELECT 1 AS slept FROM (SELECT pg_sleep(30)) AS s`.then(() => {})];
-        sent.open();
-        await sleeping;
-      });
-      held.catch(() => {});
-      await sent.opened;
-      await eventually('the statement runs', async () => {
-        const { rows } = await shop.admin.query(
-          "SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()",
-        );
-        return rows.length > 0;
-      });
-      await server.killHard();
-      try {
-        await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'connection', key });
-      } finally {
-        await server.start();
-      }
       expect((await shop.row(id))?.quantity).toBe(10);
     });
   });

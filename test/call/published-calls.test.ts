@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { tracingChannel } from 'node:diagnostics_channel';
 import { expect, test } from 'vitest';
-import { turnOfLoop } from '../../src/base/clock.js';
 import { LockTimeoutError, type LockTx } from '../../src/index.js';
 import { eventually } from '../support/eventually.js';
 import { listen } from '../support/heard.js';
@@ -70,29 +69,6 @@ describeWithShop('the tracing channels', () => {
     expect(heard.order(key)).not.toContain('commit:start');
   });
 
-  test('the work of a call that was aborted ends with the call, and only once, although its function goes on', async () => {
-    const { key } = await shop.product(1);
-    const [begun, aborted, over] = [gate(), gate(), gate()];
-    const abort = new AbortController();
-    const work = async () => {
-      begun.open();
-      await aborted.opened;
-      over.open();
-    };
-    const held = shop.client().prisma.$withLock(key, work, { signal: abort.signal });
-    await begun.opened;
-    const givenUp = new Error('given up');
-    abort.abort(givenUp);
-    await expect(held).rejects.toBe(givenUp);
-    const ends = ['work:error', 'work:asyncEnd', 'lock:error', 'lock:asyncEnd'];
-    expect(heard.order(key).slice(-4)).toEqual(ends);
-    expect(heard.messages(key, 'fenced-lock:work')).toMatchObject([{ error: givenUp }]);
-    aborted.open();
-    await over.opened;
-    await turnOfLoop();
-    expect(heard.order(key).slice(-4)).toEqual(ends);
-  });
-
   test('a call that waits in vain fails in its wait; of `$tryWithLock` that is no error', async () => {
     const { key } = await shop.product(1);
     const [holder, contender] = [shop.client().prisma, shop.client().prisma];
@@ -119,29 +95,6 @@ describeWithShop('the tracing channels', () => {
       { operation: '$lock', token: handle.token },
       { operation: 'handle.$transaction', token: handle.token, outcome: 'committed' },
     ]);
-  });
-
-  test('a handle that cannot register its token holds until it has given up', async () => {
-    const { key } = await shop.product(1);
-    const { prisma } = shop.client();
-    await prisma.$withLock(key, () => {});
-    const before = heard.order(key).length;
-    // Of another role, which ours may not end.
-    const other = await shop.admin.connect();
-    try {
-      await other.query('BEGIN');
-      await other.query('SELECT FROM fenced_lock.admission WHERE key = $1 FOR UPDATE', [key]);
-      await expect(prisma.$lock(key, { waitTime: 100 })).rejects.toThrow(LockTimeoutError);
-    } finally {
-      await other.query('ROLLBACK');
-      other.release();
-    }
-    const since = heard.order(key).slice(before);
-    expect(since).toEqual(expect.arrayContaining(['hold:start', 'admission:error', 'hold:asyncEnd', 'lock:error']));
-    expect(heard.messages(key, 'fenced-lock:lock').at(-1)).toMatchObject({
-      operation: '$lock',
-      outcome: 'not-admitted',
-    });
   });
 
   test('each turn says how it came by the lease: alone, with COMMIT, with the lease, and from another process', async () => {
@@ -181,22 +134,6 @@ describeWithShop('the tracing channels', () => {
         return { found: storage.getStore(), token: lock.token };
       });
       expect(inside.found).toBe(inside.token);
-    } finally {
-      start.unbindStore(storage);
-    }
-  });
-
-  test('a store that is bound to the start of the wait is not there in the function, which begins when the wait is over', async () => {
-    const { key } = await shop.product(1);
-    const storage = new AsyncLocalStorage<string>();
-    const { start } = tracingChannel('fenced-lock:wait') as unknown as {
-      start: { bindStore(store: typeof storage, from: () => string): void; unbindStore(store: typeof storage): void };
-    };
-    start.bindStore(storage, () => 'waits');
-    try {
-      const { prisma } = shop.client();
-      const found = [1, 2].map(() => prisma.$withLock(key, () => storage.getStore()));
-      expect(await Promise.all(found)).toEqual([undefined, undefined]);
     } finally {
       start.unbindStore(storage);
     }

@@ -42,13 +42,6 @@ describeWithShop('a read-only database', () => {
     },
   );
 
-  test('refuses those who wait behind one another, each by itself', async () => {
-    const { prisma } = shop.client({ pool: { options: '-c default_transaction_read_only=on' } });
-    const { key } = await shop.product(10);
-    const calls = await Promise.allSettled([1, 2, 3].map(() => prisma.$withLock(key, () => {}, PATIENT)));
-    for (const each of calls) expect(each).toMatchObject({ status: 'rejected', reason: refusal(key) });
-  });
-
   test('refuses a transaction of a handle, which goes on once the database takes writes again', async () => {
     const { prisma, plain } = shop.client({ pool: { max: 1 } });
     const { id, key } = await shop.product(10);
@@ -59,17 +52,5 @@ describeWithShop('a read-only database', () => {
     await plain.$executeRawUnsafe(WRITABLE);
     await expect(sell()).resolves.toMatchObject({ quantity: 9 });
     await handle.release();
-  });
-
-  test('leaves an error of the work as it is', async () => {
-    const { prisma } = shop.client();
-    const { id, key } = await shop.product(10);
-    const held = prisma.$withLock(key, async (tx) => {
-      await tx.$executeRaw`SET TRANSACTION READ ONLY`;
-      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-    });
-    const error = (await held.catch((error: unknown) => error)) as { readonly code: unknown; readonly message: string };
-    expect(error.message).toContain('read-only transaction');
-    expect(error.code).not.toBe('LOCK_UNAVAILABLE');
   });
 });

@@ -1,6 +1,5 @@
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
-import { aroundScripts } from '../support/around-scripts.js';
 import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithRedis } from '../support/redis-suite.js';
@@ -58,40 +57,6 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'throw'", (redis) => {
     expect(await patient).toBe('in');
   });
 
-  test('dead: what nobody will wait for any more is not left to the client to send', async () => {
-    const client = new Redis(redis().url, { maxRetriesPerRequest: null });
-    client.on('error', () => {});
-    shop.closeLater(() => client.disconnect());
-    const { prisma } = await warm({ redis: client });
-    const keys = await Promise.all(Array.from({ length: 20 }, async () => (await shop.product(10)).key));
-    const end = await outage('dead');
-    await eventually('the client knows', async () => client.status === 'reconnecting');
-    const given: unknown[] = [];
-    aroundScripts(client, ({ name, send }) => {
-      given.push(name);
-      return send();
-    });
-    const calls = await Promise.allSettled(keys.map((key) => prisma.$withLock(key, () => 'in', { waitTime: 300 })));
-    const refused = calls.map((call) => 'reason' in call && call.reason.code);
-    expect(refused).toEqual(keys.map(() => 'LOCK_UNAVAILABLE'));
-    // ioredis would keep it, and send it when it is back.
-    expect(given).toEqual([]);
-    await end();
-    expect(await prisma.$withLock(keys[0] as string, () => 'in')).toBe('in');
-  });
-
-  test('a client that never reached it is refused in the same way', async () => {
-    const end = await outage('dead');
-    const { prisma } = shop.client();
-    const { key } = await shop.product(10);
-    const since = performance.now();
-    const call = prisma.$withLock(key, () => 'in', { waitTime: 300 });
-    await expect(call).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE', key });
-    expect(performance.now() - since).toBeLessThan(OWN_DEFAULTS);
-    await end();
-    expect(await prisma.$withLock(key, () => 'in')).toBe('in');
-  });
-
   test.each(['toServer', 'toClient'] as const)(
     'a line that is silent %s is bounded in the same way',
     async (direction) => {
@@ -125,20 +90,5 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'throw'", (redis) => {
     });
     expect((await shop.row(id))?.quantity).toBe(9);
     await end();
-  });
-
-  test('dead: a caller that was asleep in the queue is refused when its wait time is over', async () => {
-    const { prisma } = await warm();
-    const { key } = await shop.product(10);
-    const lock = await shop.client().prisma.$lock(key);
-    // Longer than a look may take to be known as one without an answer.
-    const asleep = prisma.$withLock(key, () => 'in', { waitTime: 4_000 });
-    const outcome = asleep.catch((error: unknown) => error);
-    const bystander = shop.redis();
-    await eventually('it waits', async () => (await bystander.llen(`fenced-lock:{${key}}:queue`)) === 1);
-    const end = await outage('dead');
-    expect(await outcome).toMatchObject({ code: 'LOCK_UNAVAILABLE', key });
-    await end();
-    await lock.release();
   });
 });

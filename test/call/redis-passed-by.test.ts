@@ -81,34 +81,6 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => 
     await holder.release();
   });
 
-  test.each(['frozen', 'dead'])('%s: callers without wait time get on, too', async (how) => {
-    const { prisma } = await warm(alone);
-    const { key } = await shop.product(20);
-    const end = await outage(how);
-    expect(await prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: true, value: 'in' });
-    expect(await prisma.$withLock([key, `${key} too`], () => 'in', { waitTime: 0 })).toBe('in');
-    await end();
-  });
-
-  test.each(['frozen', 'dead'])('%s: one who tries while another one works is told so, and not let in', async (how) => {
-    const [holder, contender] = [(await warm(alone)).prisma, (await warm(alone)).prisma];
-    const { key } = await shop.product(20);
-    const end = await outage(how);
-    const inside = gate();
-    const goOn = gate();
-    const held = holder.$withLock(key, async () => {
-      inside.open();
-      await goOn.opened;
-    });
-    await inside.opened;
-    expect(await contender.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
-    const late = contender.$withLock(key, () => 'in', { waitTime: 200 });
-    await expect(late).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', key });
-    goOn.open();
-    await held;
-    await end();
-  });
-
   test.each(['frozen', 'dead'])(
     '%s: a handle is refused, because nothing would keep others out between its transactions',
     async (how) => {
@@ -175,83 +147,5 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => 
     await held;
     expect(await asleep).toBe(19);
     await end();
-  });
-
-  test('frozen: what it gave to callers that had gone on without it is given back', async () => {
-    const { prisma } = await warm(alone);
-    const { id, key } = await shop.product(20);
-    const end = await outage('frozen');
-    await sell(prisma, id, key);
-    await end();
-    // Sooner than the lease ends that it has taken for the look which it answered to nobody.
-    expect(await (await warm()).prisma.$withLock(key, () => 'in', { waitTime: 10_000 })).toBe('in');
-  });
-
-  test.each(['frozen', 'dead'])('%s: callers without wait time get on behind a handle, too', async (how) => {
-    const { prisma, events } = await warm(alone);
-    const { key } = await shop.product(10);
-    const end = await outage(how);
-    const handle = prisma.$lock(key, { waitTime: 120_000 });
-    await eventually('it waits for Redis', async () => events.some(({ type }) => type === 'look-failed'));
-    expect(await prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: true, value: 'in' });
-    expect(await prisma.$withLock(key, () => 'in', { waitTime: 0 })).toBe('in');
-    expect(await prisma.$oncePer(key, 60_000, () => 'in')).toEqual({ ran: true, value: 'in' });
-    await end();
-    await (await handle).release();
-  });
-
-  test('dead and back: one without wait time is not kept behind the handle that has the key now', async () => {
-    let tried: Promise<unknown> | undefined;
-    const seen: string[] = [];
-    const { prisma } = await warm({
-      ...alone,
-      onEvent: ({ type }) => {
-        seen.push(type);
-        // The next look of the handle asks Redis again.
-        if (type === 'redis-back') tried = prisma.$tryWithLock(key, () => 'in');
-      },
-    });
-    const { key } = await shop.product(10);
-    const end = await outage('dead');
-    const handle = prisma.$lock(key, { waitTime: 120_000 });
-    await eventually('it waits for Redis', async () => seen.includes('look-failed'));
-    await end();
-    const lock = await handle;
-    expect(await tried).toEqual({ acquired: false });
-    await lock.release();
-  });
-
-  test('frozen while a caller waits behind a holder: its wait time ends as ever', async () => {
-    const holder = (await warm()).prisma;
-    const { prisma } = await warm({ ...alone, commandTimeout: 10_000 });
-    const { key } = await shop.product(10);
-    const lock = await holder.$lock(key, { leaseTime: 500, renew: false });
-    const late = prisma.$withLock(key, () => 'in', { waitTime: 1_500 });
-    late.catch(() => {});
-    await eventually('it waits', async () => (await shop.redis().llen(`fenced-lock:{${key}}:queue`)) === 1);
-    const end = await outage('frozen');
-    // Its look at the end of that lease has no answer by then.
-    await expect(late).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', key });
-    await end();
-    await lock.release();
-  });
-
-  test('dead: callers behind a handle go on, although the handle cannot', async () => {
-    const { prisma } = await warm(alone);
-    const { key } = await shop.product(10);
-    const end = await outage('dead');
-    const order: string[] = [];
-    const handle = prisma.$lock(key, { waitTime: 120_000 }).then((lock) => {
-      order.push('handle');
-      return lock.release();
-    });
-    const behind = [1_000, 1_500].map((leaseTime) =>
-      prisma.$withLock(key, () => order.push('behind'), { waitTime: 110_000, leaseTime }),
-    );
-    await Promise.all(behind);
-    expect(order).toEqual(['behind', 'behind']);
-    await end();
-    await handle;
-    expect(await prisma.$withLock(key, () => 'in')).toBe('in');
   });
 });

@@ -4,7 +4,6 @@ import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
-import { forget } from './handle-work.js';
 import type { Errands } from './pairs.worker.js';
 
 /** A number from 0 to 1, the same ones for the same seed (mulberry32). */
@@ -80,18 +79,6 @@ describeWithShop('several keys', () => {
     },
   );
 
-  test('share one wait time: what the first one took of it the next ones have not', async () => {
-    const [one, two] = await pair();
-    const [first, second] = [await shop.client().prisma.$lock(one.key), await shop.client().prisma.$lock(two.key)];
-    const since = performance.now();
-    const late = prisma.$withLock([one.key, two.key], () => 'in', { waitTime: 1_000 });
-    const outcome = expect(late).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', key: two.key });
-    setTimeout(() => void first.release(), 700);
-    await outcome;
-    expect(performance.now() - since).toBeLessThan(1_600);
-    await second.release();
-  });
-
   test('taken in opposite orders by many callers of two processes never stand in each other’s way for good', async () => {
     const seed = Number(process.env['FENCED_LOCK_SEED'] ?? Date.now() % 2 ** 31);
     console.log(`several keys: FENCED_LOCK_SEED=${seed}`);
@@ -120,13 +107,6 @@ describeWithShop('several keys', () => {
     const left = await Promise.all(products.map(async ({ id }) => [id, (await shop.row(id))?.quantity]));
     expect(left).toEqual([...expected]);
   }, 90_000);
-
-  test('are folded where one is named twice', async () => {
-    const [one, two] = await pair();
-    const { keys } = await prisma.$withLock([two.key, one.key, two.key, one.key], (_, lock) => lock);
-    expect(keys).toEqual([one.key, two.key]);
-    expect((await prisma.$withLock([one.key, one.key], (_, lock) => lock)).keys).toEqual([one.key]);
-  });
 
   test('are in the order of their bytes in UTF-8, where that of UTF-16 is another one', async () => {
     const { key } = await shop.product(1);
@@ -179,40 +159,6 @@ describeWithShop('several keys', () => {
     for (const { id } of products) expect(await shop.row(id)).toEqual({ quantity: 9, fence: token });
   });
 
-  test('rise in token with each turn of each of them', async () => {
-    const [one, two] = await pair();
-    const turns = [one.key, [one.key, two.key], two.key, [two.key, one.key], one.key];
-    let before = 0n;
-    for (const turn of turns) {
-      const token = await prisma.$withLock(turn, (_, lock) => lock.token);
-      for (const of of await tokensOf([turn].flat())) expect(of).toBeGreaterThan(before);
-      before = token;
-    }
-  });
-
-  test('are admitted in spite of who stands in the row of one of them with no lease any more', async () => {
-    const [one, two] = await pair();
-    const frozen = shop.client().prisma;
-    const inside = gate();
-    const goOn = gate();
-    const held = frozen.$withLock(two.key, async (tx) => {
-      await tx.stock.update({ where: { id: two.id }, data: { quantity: 0 } });
-      inside.open();
-      await goOn.opened;
-      await tx.stock.update({ where: { id: two.id }, data: { quantity: 0 } });
-    });
-    // It hears of its end at once.
-    held.catch(() => {});
-    await inside.opened;
-    await forget(shop, two.key);
-    await prisma.$withLock([one.key, two.key], (tx) =>
-      tx.stock.update({ where: { id: two.id }, data: { quantity: 9 } }),
-    );
-    goOn.open();
-    await expect(held).rejects.toThrow();
-    expect((await shop.row(two.id))?.quantity).toBe(9);
-  });
-
   test('leave nothing at a signal that lives longer than the call', async () => {
     const [one, two] = await pair();
     const { signal } = new AbortController();
@@ -224,21 +170,5 @@ describeWithShop('several keys', () => {
     for (let call = 0; call < 10; call++) await prisma.$withLock([one.key, two.key], () => {}, { signal });
     expect(getEventListeners(signal, 'abort')).toEqual([]);
     expect(kept()).toBe(0);
-  });
-
-  test('may be one, and up to 100', async () => {
-    const { key } = await shop.product(1);
-    const keys = Array.from({ length: 101 }, (_, index) => `${key} ${String(index).padStart(3, '0')}`);
-    expect((await prisma.$withLock(keys.slice(0, 100), (_, lock) => lock.keys)).length).toBe(100);
-    expect(await prisma.$withLock([key], (_, lock) => lock.keys)).toEqual([key]);
-    for (const wrong of [keys, [], [key, ''], [key, 17 as unknown as string]]) {
-      for (const call of [
-        prisma.$withLock(wrong, () => 'in'),
-        prisma.$tryWithLock(wrong, () => 'in'),
-        prisma.$lock(wrong),
-      ]) {
-        await expect(call).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'key' });
-      }
-    }
   });
 });

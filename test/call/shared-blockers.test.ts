@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { aroundScripts } from '../support/around-scripts.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { gate, type ShopClient } from '../support/shop.js';
 import { outages } from './outages.js';
@@ -53,41 +52,6 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => 
     const { held, goOn } = await atWork(holder.prisma, { id, key });
     await end();
     const contender = await warm(options);
-    const next = contender.prisma.$withLock(key, sellOne(id));
-    await lookedForBlockers(shop);
-    goOn.open();
-    expect(await held).toMatchObject({ quantity: 9 });
-    expect(await next).toMatchObject({ quantity: 8 });
-    expect(contender.events).toEqual([]);
-  });
-
-  /** A client whose Redis can be told to fail each command at once. */
-  async function failing() {
-    const redis = shop.redis();
-    let fails = false;
-    aroundScripts(redis, async ({ send }) => {
-      if (fails) throw new Error('no answer');
-      return await send();
-    });
-    const client = await warm({ ...alone, redis });
-    const fail = (does: boolean) => {
-      fails = does;
-    };
-    return { ...client, fail };
-  }
-
-  test.each([
-    ['beside a look that failed', false],
-    ['when Redis was known to be away', true],
-  ])('who has the lease once Redis is back does not end who began %s', async (_, isKnown) => {
-    const holder = await failing();
-    const [{ id, key }, other] = [await shop.product(10), await shop.product(10)];
-    holder.fail(true);
-    if (isKnown) await holder.prisma.$withLock(other.key, () => {});
-    const { held, goOn } = await atWork(holder.prisma, { id, key });
-    expect(holder.events.map(({ type }) => type)).toEqual(['redis-passed-by']);
-    holder.fail(false);
-    const contender = await warm();
     const next = contender.prisma.$withLock(key, sellOne(id));
     await lookedForBlockers(shop);
     goOn.open();

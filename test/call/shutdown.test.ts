@@ -1,6 +1,5 @@
 import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
-import { aroundScripts } from '../support/around-scripts.js';
 import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
@@ -54,26 +53,6 @@ describeWithShop('the end of a client', () => {
     expect(await inRedis(key)).toEqual([]);
     expect(await inRedis(elsewhere.key)).toEqual([`fenced-lock:{${elsewhere.key}}:lease`]);
     await lock.release();
-  });
-
-  test('sends no look for who is turned away while it subscribes first, as with strict fairness', async () => {
-    const url = new URL(inject('redis').url as string);
-    const proxy = await startFaultProxy({ host: url.hostname, port: Number(url.port) });
-    shop.closeLater(() => proxy.close());
-    const redis = new Redis(proxy.url(url.href));
-    shop.closeLater(() => redis.disconnect());
-    const { prisma } = shop.client({ redis, fairness: 'strict', commandTimeout: 200 });
-    await prisma.$withLock('warm', () => {});
-    const looks: unknown[] = [];
-    aroundScripts(redis, ({ name, send }) => {
-      looks.push(name);
-      return send();
-    });
-    proxy.silence();
-    const waiting = prisma.$withLock('silent', () => 'in').catch((error: { code?: string }) => error.code);
-    await prisma.$locks.close();
-    expect(await waiting).toBe('CLOSED');
-    expect(looks).toEqual([]);
   });
 
   test.each(Object.entries(WAYS))(
@@ -133,14 +112,6 @@ describeWithShop('the end of a client', () => {
     await close(prisma);
   });
 
-  test.each(Object.entries(WAYS))('%s twice at once ends twice', async (_, close) => {
-    const { key } = await shop.product(10);
-    const { prisma } = shop.client();
-    await prisma.$lock(key);
-    await Promise.all([close(prisma), close(prisma)]);
-    expect(await inRedis(key)).toEqual([]);
-  });
-
   test.each(Object.entries(WAYS))('%s resolves only when Redis has what it was given back', async (_, close) => {
     const { key } = await shop.product(10);
     const url = inject('redis').url as string;
@@ -190,10 +161,6 @@ describeWithShop('the end of a client', () => {
     );
   });
 
-  test.each(Object.entries(WAYS))('%s of a client that never did anything ends at once', async (_, close) => {
-    await close(shop.client().prisma);
-  });
-
   test.each(Object.entries(WAYS))(
     '%s inside the function of a lock is refused, instead of waiting for its end',
     async (_, close) => {
@@ -212,46 +179,4 @@ describeWithShop('the end of a client', () => {
       await lock.release();
     },
   );
-
-  const ON_THE_WAY: Record<string, (client: ShopClient, key: string, work: () => void) => Promise<unknown>> = {
-    $oncePer: (client, key, work) => client.$oncePer(key, 3_600_000, work),
-    '$locks.forceRelease': (client, key) => client.$locks.forceRelease(key),
-  };
-
-  test.each(Object.entries(ON_THE_WAY))('turns away %s, which has not begun its work', async (_, call) => {
-    const { key } = await shop.product(10);
-    const { prisma } = shop.client();
-    const worked: string[] = [];
-    const called = call(prisma, key, () => void worked.push('worked'));
-    const outcome = called.catch((error: unknown) => error);
-    await prisma.$disconnect();
-    worked.push('disconnected');
-    expect(await outcome).toMatchObject({ code: 'CLOSED' });
-    expect(worked).toEqual(['disconnected']);
-  });
-
-  test('turns away who calls while a query of the client keeps $disconnect waiting', async () => {
-    const { key } = await shop.product(10);
-    const { prisma } = shop.client();
-    await prisma.$withLock(key, () => {});
-    const query = prisma.$queryRaw`SELECT pg_sleep(1)::text`.then(() => 'answered');
-    await eventually('it runs', async () => {
-      const { rowCount } = await shop.admin.query("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
-      return rowCount !== 0;
-    });
-    const disconnecting = prisma.$disconnect();
-    const late: unknown[] = [];
-    let isOver = false;
-    void disconnecting.then(() => {
-      isOver = true;
-    });
-    while (!isOver) {
-      late.push(await prisma.$withLock(key, () => 'in').catch((error: { code: string }) => error.code));
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    expect(new Set(late)).toEqual(new Set(['CLOSED']));
-    await query.catch(() => {});
-    await disconnecting;
-    expect(await prisma.$withLock(key, () => 'in')).toBe('in');
-  });
 });

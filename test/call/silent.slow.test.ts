@@ -7,7 +7,7 @@ import { PrismaClient } from '../generated/prisma/client.js';
 import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { withDatabase, withUser } from '../support/servers/index.js';
-import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+import { describeWithShop, gate, Shop, type ShopClient, STAYS } from '../support/shop.js';
 import { setUpShop } from '../support/shop-database.js';
 import { slowAdmission } from './slow-admission.js';
 
@@ -38,7 +38,7 @@ describeWithShop('a connection that is silent from the answer to COMMIT on', () 
     shop.closeLater(() => proxy.close());
     const plain = new PrismaClient({ adapter: new PrismaPg(pool) });
     const rescue = new PrismaPg({ connectionString: app });
-    const prisma = plain.$extends(fencedLock({ redis: shop.redis(), rescue })) as ShopClient;
+    const prisma = plain.$extends(fencedLock({ redis: shop.redis(), rescue, ...STAYS })) as ShopClient;
 
     const [begun, ends] = [gate(), gate()];
     const first = prisma.$withLock(

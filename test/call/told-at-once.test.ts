@@ -15,13 +15,6 @@ describeWithShop('who loses a key in its own process', () => {
     expect(handle.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'gone', key });
     expect(await waiting).toBe('next');
   });
-
-  test('cannot force it from inside its own function, and would wait for itself', async () => {
-    const { key } = await shop.product(1);
-    const { prisma } = shop.client();
-    const forced = prisma.$withLock(key, () => prisma.$locks.forceRelease(key));
-    await expect(forced).rejects.toMatchObject({ code: 'INSIDE_TRANSACTION', key });
-  });
 });
 
 describeWithShop('a handle that is resumed while Redis does not answer', () => {
@@ -37,20 +30,6 @@ describeWithShop('a handle that is resumed while Redis does not answer', () => {
     shop.closeLater(() => proxy.close());
     return { proxy, prisma: shop.client({ redis, commandTimeout: 500 }).prisma };
   }
-
-  test('is taken over when Redis is back within the wait time', async () => {
-    const { key } = await shop.product(1);
-    const lock = await shop.client().prisma.$lock(key);
-    const successor = await throughProxy();
-    await successor.prisma.$locks.inspect(key);
-    successor.proxy.silence();
-    const resuming = successor.prisma.$resumeLock(lock.toJSON(), { waitTime: 20_000 });
-    await expect(successor.prisma.$locks.inspect(key)).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE', key });
-    successor.proxy.resume();
-    const resumed = await resuming;
-    expect(await resumed.$transaction(() => 'in')).toBe('in');
-    await resumed.release();
-  });
 
   test('stays with the old one, and can be resumed later, when the wait time ends before', async () => {
     const { key } = await shop.product(1);

@@ -5,11 +5,8 @@ import { expect, inject, test, vi } from 'vitest';
 import { fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { aroundScripts } from '../support/around-scripts.js';
-import { eventually } from '../support/eventually.js';
-import { describeWithRedis } from '../support/redis-suite.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 import { sellOne } from './handle-work.js';
-import { outages } from './outages.js';
 import { blockRows, named } from './waits-in-postgres.js';
 
 /** Both ways to close the locks of a client. */
@@ -53,44 +50,6 @@ describeWithShop('a call whose turn has come, and that waits in Postgres', () =>
     },
   );
 
-  test('hears its abort before its admission has ended', async () => {
-    const { prisma, waiting, waits } = named(shop);
-    const key = `turned away ${randomUUID()}`;
-    await prisma.$withLock(key, () => {});
-    await blockRows(shop, key);
-    // Where its lock timeout is over just before it is looked for, another try tells.
-    for (let still = 0; still === 0; ) {
-      const abort = new AbortController();
-      const call = prisma.$withLock(key, () => {}, { waitTime, signal: abort.signal });
-      call.catch(() => {});
-      await waits();
-      abort.abort('no sale');
-      await expect(call).rejects.toBe('no sale');
-      still = await waiting();
-      await eventually('its connection is whole again', async () => (await waiting()) === 0);
-    }
-  });
-
-  test('that comes while the client is being closed is turned away as well', async () => {
-    const { prisma } = named(shop);
-    const [inside, goOn] = [gate(), gate()];
-    const running = prisma.$lock(`turned away ${randomUUID()}`).then((lock) =>
-      Promise.all([
-        lock.$transaction(async () => {
-          inside.open();
-          await goOn.opened;
-        }),
-        // It stands behind the one that runs.
-        codeOf(lock.$transaction(() => 'in')),
-      ]),
-    );
-    await inside.opened;
-    const closed = prisma.$locks.close();
-    goOn.open();
-    expect((await running)[1]).toBe('CLOSED');
-    await closed;
-  });
-
   test('a handle that could not be taken over is good again, though the client is being closed', async () => {
     const redis = shop.redis();
     const asked = gate();
@@ -110,33 +69,6 @@ describeWithShop('a call whose turn has come, and that waits in Postgres', () =>
     await sellOne(lock, id);
     expect((await shop.row(id))?.quantity).toBe(9);
     await lock.release();
-  });
-});
-
-describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => {
-  const { shop, outage, warm } = outages(redis);
-  const alone = { onRedisUnavailable: 'postgres', commandTimeout: 400 } as const;
-
-  test.each(Object.entries(WAYS))('%s turns away who waits for the one at work', async (_, close) => {
-    const holder = (await warm(alone)).prisma;
-    const { prisma, waits } = named(shop, alone);
-    const { key } = await shop.product(10);
-    await prisma.$withLock(key, () => {});
-    const end = await outage('dead');
-    const [inside, goOn] = [gate(), gate()];
-    const held = holder.$withLock(key, async () => {
-      inside.open();
-      await goOn.opened;
-    });
-    await inside.opened;
-    const call = codeOf(prisma.$withLock(key, () => 'in', { waitTime }));
-    await waits();
-    const closed = close(prisma);
-    expect(await call).toBe('CLOSED');
-    goOn.open();
-    await held;
-    await end();
-    await closed;
   });
 });
 

@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, inject, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { memoryStore } from '../../src/index.js';
 import { turnOfLoop } from '../lease/queue/tally.js';
-import { Monitor } from '../redis/monitor.js';
 import { eventually } from '../support/eventually.js';
-import { describeWithShop, gate, Shop, type ShopClient, STAYS } from '../support/shop.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
 describeWithShop('turns', () => {
   const shop = new Shop();
@@ -52,34 +51,6 @@ describeWithShop('turns', () => {
       ]);
       expect((await shop.row(id))?.quantity).toBe(7);
     });
-
-    test('go on past a caller that has given up', async () => {
-      const { key } = await shop.product(10);
-      const { prisma } = shop.client({ ...(store && { redis: store }) });
-      const goOn = gate();
-      const held = prisma.$withLock(key, () => goOn.opened);
-      const abort = new AbortController();
-      const impatient = prisma.$withLock(key, () => 'in', { signal: abort.signal }).catch((error: unknown) => error);
-      const late = prisma.$withLock(key, () => 'in', { waitTime: 30 });
-      const last = prisma.$withLock(key, () => 'last');
-      await expect(late).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', key });
-      abort.abort('closing time');
-      expect(await impatient).toBe('closing time');
-      goOn.open();
-      await held;
-      expect(await last).toBe('last');
-    });
-  });
-
-  test('pass from caller to caller of one process without Redis', async () => {
-    const { key } = await shop.product(1);
-    const { prisma } = shop.client(STAYS);
-    const monitor = await Monitor.start(inject('redis').url as string);
-    shop.closeLater(() => monitor.stop());
-    await Promise.all(Array.from({ length: 16 }, () => prisma.$withLock(key, () => {})));
-    const sent = (await monitor.about(key)).filter(([verb]) => verb === 'evalsha' || verb === 'eval');
-    // The lease, taken and given back; each once more where the server had not seen the script.
-    expect(sent.length).toBeLessThanOrEqual(6);
   });
 
   interface Had {
@@ -197,26 +168,6 @@ describeWithShop('turns', () => {
       }
     },
   );
-
-  test('of two processes with two callers each, which last and come again and again, leave nobody out', async () => {
-    const { key } = await shop.product(1);
-    const clients = [0, 1].map(() => shop.client().prisma);
-    let turns = 0;
-    const waited: number[] = [];
-    const caller = async (client: ShopClient) => {
-      for (let calls = 0; calls < 4; calls++) {
-        const before = turns;
-        await client.$withLock(key, async () => {
-          waited.push(turns - before);
-          await sleep(60);
-          turns++;
-        });
-      }
-    };
-    await Promise.all(clients.flatMap((client) => [caller(client), caller(client)]));
-    // The three others, and two turns more where a busy machine delays who asks.
-    expect(Math.max(...waited)).toBeLessThanOrEqual(5);
-  });
 
   test("are in one order over all processes where fairness is 'strict'", async () => {
     const { key } = await shop.product(1);

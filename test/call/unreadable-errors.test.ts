@@ -1,7 +1,5 @@
 import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
-import { createBoard } from '../../src/addons/board/index.js';
-import { Viewer } from '../addons/board/viewer.js';
 import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
 
 /** What may be thrown, of which nothing can be read. */
@@ -52,20 +50,6 @@ describeWithShop('what is thrown and cannot be read', () => {
       expect(await isSame(call, thrown)).toBe(true);
     });
 
-    test('is what the caller gets while a board is open, which records it', async () => {
-      const { prisma } = shop.client();
-      const { key } = await shop.product(10);
-      const viewer = await Viewer.look(createBoard(prisma));
-      const thrown = make();
-      const call = prisma.$withLock(key, () => {
-        throw thrown;
-      });
-      expect(await isSame(call, thrown)).toBe(true);
-      const { last } = await prisma.$locks.history(key);
-      expect(last).toMatchObject([{ outcome: 'rolled-back', error: expect.any(String) }]);
-      viewer.leave();
-    });
-
     test('by a hook is a warning, and the next hook runs', async () => {
       const { prisma } = shop.client({ onEvent: undefined });
       const { key } = await shop.product(10);
@@ -81,21 +65,6 @@ describeWithShop('what is thrown and cannot be read', () => {
       });
       expect(next).toBe(true);
       expect(await warned).toMatchObject([{ code: 'FENCED_LOCK_HOOK' }]);
-    });
-
-    test('by a hook is told by its code, with `hookErrors`', async () => {
-      const { prisma } = shop.client();
-      const { key } = await shop.product(10);
-      const call = prisma.$withLock(
-        key,
-        (_, lock) => {
-          lock.afterCommit(() => {
-            throw make();
-          });
-        },
-        { hookErrors: 'throw' },
-      );
-      expect(await call.catch(({ code }) => code)).toBe('HOOK_FAILED');
     });
   });
 });

@@ -58,15 +58,6 @@ describeWithShop('two waiting rooms, of two values of keyPrefix, and one key', (
     goOn.open();
     expect(await held).toMatchObject({ quantity: 9 });
   });
-
-  test('an operator of the one ends the work of the other', async () => {
-    const { key, held, goOn } = await atWork();
-    held.catch(() => {});
-    const operator = shop.client({ keyPrefix: `${randomUUID()}:` }).prisma;
-    expect(await operator.$locks.forceRelease(key)).toBe(true);
-    goOn.open();
-    await expect(held).rejects.toBeInstanceOf(Error);
-  });
 });
 
 describeWithShop('a role whose statement_timeout is shorter than an admission waits', () => {
@@ -78,20 +69,6 @@ describeWithShop('a role whose statement_timeout is shorter than an admission wa
     await shop.client().prisma.$withLock(key, () => {});
     return { key, letGo: await blockRows(shop, key) };
   }
-
-  test('gets its turn all the same, as soon as the row is free', async () => {
-    const { prisma, waits } = hasty();
-    const { key, letGo } = await blockedKey();
-    const call = prisma.$withLock(key, () => 'in', { waitTime: 60_000 });
-    call.catch(() => {});
-    // Cancelled more than once.
-    for (let round = 0; round < 3; round++) {
-      await waits();
-      await waits(0);
-    }
-    await letGo();
-    expect(await call).toBe('in');
-  });
 
   test('is told so in LOCK_TIMEOUT when its wait time is over', async () => {
     const { key } = await blockedKey();

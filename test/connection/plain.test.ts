@@ -17,7 +17,6 @@ import {
   requestOf,
 } from '../../src/transaction/admission.js';
 import type { Call } from '../../src/transaction/call.js';
-import { Outage } from '../../src/transaction/outage.js';
 import { fencedTransaction } from '../../src/transaction/transaction.js';
 import { eventually } from '../support/eventually.js';
 import { FenceWorld } from '../support/fence-world.js';
@@ -64,7 +63,6 @@ describe.each([
     const room = { untilAdmitted: () => () => {} };
     const parts = {
       fencing,
-      outage: new Outage(),
       commitTimes: new MovingAverage(),
       emit: () => {},
       roomId: 0,

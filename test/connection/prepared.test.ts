@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import pg from 'pg';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import type { PgPool } from '../../src/connection/pg.js';
-import { PooledConnection } from '../../src/connection/pool.js';
+import { PooledConnection } from '../../src/connection/pooled-connection.js';
 import { NotRun, type Statement, type StatementResult } from '../../src/database/database.js';
 
 /** Fails in the server once it has been parsed. */

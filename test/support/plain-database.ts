@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { PgPool, PgResult } from '../../src/connection/pg.js';
 import { PgConnection } from '../../src/connection/pg-connection.js';
-import { PooledConnection } from '../../src/connection/pool.js';
+import { PooledConnection } from '../../src/connection/pooled-connection.js';
 import type { ClientTransactionOptions, Database, Place } from '../../src/database/database.js';
 
 /** What the work does to the database: statements over its one connection. */

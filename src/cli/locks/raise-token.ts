@@ -157,7 +157,7 @@ async function endBlockers(
   ended: Set<number>,
 ): Promise<void> {
   try {
-    const values = [own?.pid, LATER_MAY_LAST, own?.began, null, foundAt, '{}', '{}'];
+    const values = [own?.pid, LATER_MAY_LAST, own?.began, null, foundAt];
     const rows = await aside.query<{ pid: number; ended: boolean }>(END_BLOCKERS, values);
     for (const row of rows) if (row.ended) ended.add(row.pid);
     if (rows.length > 0) return;

@@ -172,6 +172,7 @@ export class AcquireLoop implements WaitingProcess {
     for (let looks = 0; ; looks++) {
       const first = this.#queue.first();
       if (first === undefined) break;
+      if (looks > 0 && this.#dependencies.store.newHolderPerLook) this.holder = randomUUID();
       const { deadline, preopen } = first.request;
       leaseTime = first.request.options.leaseTime;
       if (looks === 0 && this.#dependencies.listenFirst && !deadline.passed) {

@@ -54,6 +54,10 @@ export class FallbackStore implements LeaseStore {
     this.#emit = emit;
   }
 
+  get newHolderPerLook(): boolean {
+    return this.#store.newHolderPerLook === true;
+  }
+
   isKnownAway(key: string): boolean {
     return this.#outageOf(key) !== undefined;
   }

@@ -30,6 +30,7 @@ const LONGEST_PAUSE = 2_000;
  * two holders. Postgres still serializes them.
  */
 export class QuorumStore implements LeaseStore {
+  readonly newHolderPerLook = true;
   readonly #nodes: readonly QuorumNode[];
   readonly #giveWay: number;
 
@@ -56,8 +57,7 @@ export class QuorumStore implements LeaseStore {
     if (holder === claim.holder) return { taken: true };
     ballot.cast.forEach((vote, node) => {
       const isRefused = vote !== undefined && !(vote instanceof Error) && !vote.taken;
-      // At once, ahead of the next look of this holder; and quietly: the other processes look again by themselves, and a
-      // wake-up would make all of them ask at the same time again.
+      // Quietly: the other processes look again by themselves, and a wake-up would make all of them ask at the same time again.
       if (!isRefused) this.#nodes[node]?.release(claim, true).catch(() => {});
     });
     if (!ballot.isKnown) throw undecided(ballot.cast);

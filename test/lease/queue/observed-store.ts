@@ -45,6 +45,10 @@ export class ObservedStore implements LeaseStore {
     return this.#store.goesOnWithout === true;
   }
 
+  get newHolderPerLook(): boolean {
+    return this.#store.newHolderPerLook === true;
+  }
+
   /** The store itself. */
   get inner(): LeaseStore {
     return this.#store;
