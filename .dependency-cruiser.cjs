@@ -20,7 +20,17 @@ const ROOMS = {
   base: [],
   // The addons stand on top, and nothing below knows them.
   'addons/otel': [],
-  'addons/testing': ['index', 'call/', 'options/', 'lease/stores/memory', 'prisma/', 'redis/keys'],
+  'addons/testing': [
+    'index',
+    'client',
+    'call/',
+    'options/',
+    'lease/',
+    'database/',
+    'fencing/',
+    'prisma/',
+    'redis/keys',
+  ],
   'addons/decorators': ['index', 'current', 'options/'],
   'addons/nest': ['index', 'current', 'addons/decorators/'],
   'addons/nest-cls': ['index', 'current'],

@@ -78,6 +78,10 @@ export class FakeDatabase implements Database<object> {
   }
 
   readonly unfinished: (tx: object) => Unfinished | undefined;
+  readonly isStatementError = () => false;
+  readonly isNoMatch = () => false;
+  readonly isDisconnect = () => false;
+  readonly isUnavailable = () => false;
 
   open({ key }: ClientTransactionOptions, { connected }: Place): ClientTransaction<object> {
     const connection = new FakeConnection(this);
@@ -127,22 +131,6 @@ export class FakeDatabase implements Database<object> {
 
   sqlDetail(error: unknown): string | undefined {
     return error instanceof PostgresError ? error.detail : undefined;
-  }
-
-  isStatementError(): boolean {
-    return false;
-  }
-
-  isNoMatch(): boolean {
-    return false;
-  }
-
-  isDisconnect(): boolean {
-    return false;
-  }
-
-  isUnavailable(): boolean {
-    return false;
   }
 
   /** The row of a key, as it was committed. */
@@ -242,21 +230,10 @@ export class FakeConnection implements Connection {
     return { answer, next: undefined };
   }
 
-  async rollback(): Promise<void> {
-    this.#end();
-  }
-
-  abandon(): void {
-    this.#end();
-  }
-
-  closeIfSilent(): void {
-    this.#end();
-  }
-
-  destroy(): void {
-    this.#end();
-  }
+  readonly rollback = async () => this.#end();
+  readonly abandon = () => this.#end();
+  readonly closeIfSilent = () => this.#end();
+  readonly destroy = () => this.#end();
 
   /** As `fenced_lock.admit` does. Resolves to its answer. */
   async #admit({ text, values }: Statement): Promise<string> {

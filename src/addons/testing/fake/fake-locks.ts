@@ -13,7 +13,7 @@ import { Fencing } from '../../../fencing/fencing.js';
 import { type Lease, withOthers } from '../../../lease/lease.js';
 import type { LeaseStore } from '../../../lease/store.js';
 import { type MemoryStore, memoryStore } from '../../../lease/stores/memory.js';
-import type { LockOptions, OnceOptions, ResolvedOptions, SeenState } from '../../../options/options.js';
+import type { HandleState, LockOptions, OnceOptions, ResolvedOptions } from '../../../options/options.js';
 import { checkKey, checkKeys, checkState, OF_A_CALL, resolveLockOptions } from '../../../options/validate-call.js';
 import { resolveOptions } from '../../../options/validate-options.js';
 import { UNFINISHED } from '../../../prisma/tx.js';
@@ -241,48 +241,48 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
   /** The methods of the locks, as calls that the test sees. */
   #watched(methods: ReturnType<typeof lockClient>['methods'], base: object): object {
     const { leaseTime } = this.#options.defaults;
-    const leaseTimeOf = (given: LockOptions | undefined) => given?.leaseTime ?? leaseTime;
     const shown = (state: LockState) => ({ ...state, expiresIn: Math.min(state.expiresIn, leaseTime) });
     const { $locks } = methods;
     const fake = this;
+    /** A method whose last but one argument is the function. */
+    const working = (method: '$withLock' | '$tryWithLock' | '$oncePer', at: number) =>
+      function (this: object, ...given: unknown[]) {
+        return fake.#call(method, given[0], (call) => {
+          const own = given.with(at, fake.#work(call, given[at] as Work<object, unknown>));
+          return Reflect.apply(methods[method], this, own) as Promise<unknown>;
+        });
+      };
+    /** A method that is no call. */
+    const timed = <Given extends unknown[], R>(method: (...given: Given) => Promise<R>) => {
+      return (...given: Given) => underClock(this.#clock, () => method(...given));
+    };
     return {
-      $withLock(key: Keys, fn: Work<object, unknown>, options?: LockOptions) {
-        return fake.#call('$withLock', key, (call) => methods.$withLock.call(this, key, fake.#work(call, fn), options));
-      },
-      $tryWithLock(key: Keys, fn: Work<object, unknown>, options?: LockOptions) {
-        return fake.#call('$tryWithLock', key, (call) =>
-          methods.$tryWithLock.call(this, key, fake.#work(call, fn), options),
-        );
-      },
-      $oncePer(key: string, interval: number, fn: Work<object, unknown>, options?: OnceOptions) {
-        return fake.#call('$oncePer', key, (call) =>
-          methods.$oncePer.call(this, key, interval, fake.#work(call, fn), options),
-        );
-      },
+      $withLock: working('$withLock', 1),
+      $tryWithLock: working('$tryWithLock', 1),
+      $oncePer: working('$oncePer', 2),
       $lock(key: Keys, options?: LockOptions) {
         return fake.#call('$lock', key, async (call) => {
           const handle = await methods.$lock.call(this, key, options);
-          return fake.#handle(handle, call.record as CallRecord, leaseTimeOf(options));
+          return fake.#handle(handle, call.record as CallRecord, options?.leaseTime ?? leaseTime);
         });
       },
-      $resumeLock(given: unknown, options?: LockOptions) {
-        const resume = async (call: Call) => {
+      $resumeLock(given: HandleState, options?: LockOptions) {
+        return fake.#call('$resumeLock', given?.keys, async (call) => {
           const state = checkState(given);
           fake.#begin(call, 'lock');
           const handle = await methods.$resumeLock.call(this, { ...state, leaseTime: LONGEST_TIME }, options);
           return fake.#handle(handle, call.record as CallRecord, state.leaseTime);
-        };
-        return fake.#call('$resumeLock', (given as { keys?: unknown } | undefined)?.keys, resume);
+        });
       },
       $locks: {
-        inspect: (key: string) => underClock(fake.#clock, () => $locks.inspect(key).then(shown)),
-        list: () => underClock(fake.#clock, () => $locks.list().then((states) => states.map(shown))),
-        history: (key: string) => underClock(fake.#clock, () => $locks.history(key)),
-        forceRelease: (key: string, seen?: SeenState) => underClock(fake.#clock, () => $locks.forceRelease(key, seen)),
-        close: () => underClock(fake.#clock, () => $locks.close()),
+        inspect: timed((key: string) => $locks.inspect(key).then(shown)),
+        list: timed(() => $locks.list().then((states) => states.map(shown))),
+        history: timed($locks.history),
+        forceRelease: timed($locks.forceRelease),
+        close: timed($locks.close),
       },
       $connect: async () => void (await functionOf(base, '$connect')?.()),
-      $disconnect: () => underClock(fake.#clock, () => methods.$disconnect()),
+      $disconnect: timed(() => methods.$disconnect()),
     };
   }
 
