@@ -9,8 +9,6 @@ import { fixed, jittered, type PollDelay } from './lease/queue/poll-delay.js';
 import { WaitingRoom } from './lease/queue/waiting-room.js';
 import { Renewal } from './lease/renewal.js';
 import type { LeaseStore } from './lease/store.js';
-import { FallbackStore } from './lease/stores/fallback.js';
-import { QuorumStore } from './lease/stores/quorum.js';
 import { DEFAULTS, type RedisLike, type ResolvedOptions } from './options/options.js';
 import { fenceFactory } from './prisma/adapter.js';
 import { rejectSkipped } from './prisma/batches.js';
@@ -20,6 +18,8 @@ import { Rescue, rescueFactory } from './prisma/rescue.js';
 import { prismaDatabases } from './prisma/transactions.js';
 import type { ClusterClient, RedisClient } from './redis/client.js';
 import { RedisStore } from './redis/store.js';
+import { FallbackStore } from './stores/fallback.js';
+import { QuorumStore } from './stores/quorum.js';
 
 /** Creates what the locks of one Prisma client stand on. Opens no connection. */
 export function assemble(client: PrismaInternals, options: ResolvedOptions) {

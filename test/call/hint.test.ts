@@ -6,7 +6,7 @@ import pg from 'pg';
 import { afterEach, expect, inject, test, vi } from 'vitest';
 import { MovingAverage } from '../../src/base/moving-average.js';
 import { fencedLock } from '../../src/index.js';
-import { namesOf } from '../../src/redis/keys.js';
+import { namesOf } from '../../src/redis/names.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { aroundScripts } from '../support/around-scripts.js';
 import { eventually } from '../support/eventually.js';

@@ -5,7 +5,6 @@ import { expect, inject, onTestFinished, test } from 'vitest';
 import { MovingAverage } from '../../src/base/moving-average.js';
 import { RunningHooks } from '../../src/call/hooks.js';
 import type { Work } from '../../src/call/lock.js';
-import { OpenHandles } from '../../src/call/open-handles.js';
 import type { Parts } from '../../src/call/parts.js';
 import { withLock } from '../../src/call/with-lock.js';
 import { Fencing } from '../../src/fencing/fencing.js';
@@ -41,7 +40,7 @@ describeWithShop('$withLock over a bare pool of pg, without Prisma', () => {
       name: 'plain',
       room,
       roomId: 7,
-      handles: new OpenHandles(),
+      handles: new Set(),
       hooks: new RunningHooks(),
       fencing: new Fencing('fence', new Set(), new Map()),
       lookout: database.rescue,

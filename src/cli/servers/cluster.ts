@@ -1,6 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { ClusterClient } from '../../redis/client.js';
-import { namesOf } from '../../redis/keys.js';
+import { namesOf } from '../../redis/names.js';
 import { RedisStore } from '../../redis/store.js';
 import { slotOf } from '../../redis/topology/slot.js';
 import { messageOf, Problem } from '../problem.js';

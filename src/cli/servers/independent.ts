@@ -1,4 +1,4 @@
-import { QuorumStore } from '../../lease/stores/quorum.js';
+import { QuorumStore } from '../../stores/quorum.js';
 import type { Context } from '../context.js';
 import { Misuse, Problem } from '../problem.js';
 import { checkKeepsLocks, locksOn, lossOf, openRedis, type RedisServerClient } from './redis.js';

@@ -1,5 +1,5 @@
-import { sleep } from '../../base/clock.js';
-import type { Emit } from '../../base/events.js';
+import { sleep } from '../base/clock.js';
+import type { Emit } from '../base/events.js';
 import {
   type AcquireResult,
   type Claim,
@@ -11,7 +11,7 @@ import {
   type Look,
   type WakeUp,
   type Watch,
-} from '../store.js';
+} from '../lease/store.js';
 import { Ballot, majorityOf, stateOf } from './majority.js';
 import { QuorumNode } from './quorum-node.js';
 import { QuorumWatch } from './quorum-watch.js';
@@ -47,9 +47,8 @@ export class QuorumStore implements LeaseStore {
 
   async acquire(claim: Claim, { enter = 0, atMost = Number.POSITIVE_INFINITY }: Look = {}): Promise<AcquireResult> {
     const ballot = this.#ask((node) => {
-      const time = Math.min(atMost, node.timeFor(claim));
-      const look = { enter: enter > 0 ? PLACE_TIME : 0, atMost: time };
-      return node.ask((store) => store.acquire(withDrift(claim), look), time);
+      const look = { enter: enter > 0 ? PLACE_TIME : 0, atMost: Math.min(atMost, node.timeFor(claim)) };
+      return node.acquire(withDrift(claim), look);
     }, true);
     const states = () => ballot.answers.map((answer) => stateBy(claim, answer));
     await ballot.until(() => ballot.isClear(states()));

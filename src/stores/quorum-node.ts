@@ -1,6 +1,6 @@
-import { Deadline, now, OVERDUE, within } from '../../base/clock.js';
-import { asError } from '../../base/errors.js';
-import { type Claim, isForeignValue, type LeaseStore } from '../store.js';
+import { Deadline, now, OVERDUE, within } from '../base/clock.js';
+import { asError } from '../base/errors.js';
+import { type AcquireResult, type Claim, isForeignValue, type LeaseStore, type Look } from '../lease/store.js';
 
 /** Share of the lease time that a node may take to answer; and the least time, within which a busy machine answers, in ms. */
 const SHARE = 1 / 20;
@@ -18,6 +18,8 @@ export class QuorumNode {
   #failure: Error | undefined;
   #failedAt = 0;
   #probePause = new Deadline(0);
+  /** The looks without an answer, by holder. A node that is being connected to gets them later than they are made. */
+  readonly #looks = new Map<string, Promise<AcquireResult>>();
 
   /** @param onChange called with the error when the node fails, and with `undefined` when it is back. */
   constructor(store: LeaseStore, onChange: (failure: Error | undefined) => void) {
@@ -63,11 +65,20 @@ export class QuorumNode {
     }
   }
 
+  acquire(claim: Claim, look: Look & { readonly atMost: number }): Promise<AcquireResult> {
+    const answer = this.ask((store) => store.acquire(claim, look), look.atMost);
+    const settled = () => void this.#looks.delete(claim.holder);
+    this.#looks.set(claim.holder, answer);
+    answer.then(settled, settled);
+    return answer;
+  }
+
   /**
-   * Also sent to a failed node, behind the acquire that it undoes. But not once all leases have ended that the node gave
-   * before it failed: its client would keep the commands until it is back.
+   * Behind the look of the same holder that it undoes. Also sent to a failed node; but not once all leases have ended that
+   * the node gave before it failed: its client would keep the commands until it is back.
    */
   async release(claim: Claim, quietly: boolean): Promise<true> {
+    await this.#looks.get(claim.holder)?.catch(() => {});
     const mayHave = now() - this.#failedAt <= claim.leaseTime;
     if (this.#failure && !mayHave && !this.isProbeDue) throw this.#failure;
     await this.ask((store) => store.release(claim, quietly));

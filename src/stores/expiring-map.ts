@@ -1,4 +1,4 @@
-import { now } from '../../base/clock.js';
+import { now } from '../base/clock.js';
 
 /** The number of values from which on those that have ended are deleted. */
 const SWEEP_AT = 1_024;

@@ -4,7 +4,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import type { FencedLockEvent } from '../../../src/base/events.js';
 import type { WakeUp } from '../../../src/lease/store.js';
-import { Subscriber } from '../../../src/redis/pubsub/subscriber.js';
+import { Subscriber } from '../../../src/redis/subscriber/subscriber.js';
 import { nodesOf } from '../../../src/redis/topology/nodes.js';
 import { Actor, someKey, Tally } from '../../lease/actors.js';
 import { untilHolds } from '../../support/eventually.js';

@@ -1,12 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { memoryStore } from '../../../src/lease/stores/memory.js';
-import { MemoryLeases } from '../../../src/lease/stores/memory-leases.js';
-import { PREFIX, someKey } from '../actors.js';
-import { claimOf, type MakeActor } from '../claims.js';
-import { describeOrder } from '../order-contract.js';
-import { describeStore } from '../store-contract.js';
+import { memoryStore } from '../../src/stores/memory.js';
+import { MemoryLeases } from '../../src/stores/memory-leases.js';
+import { PREFIX, someKey } from '../lease/actors.js';
+import { claimOf, type MakeActor } from '../lease/claims.js';
+import { describeOrder } from '../lease/order-contract.js';
+import { describeStore } from '../lease/store-contract.js';
 
 function actorsOf(memory = memoryStore()): MakeActor {
   return (name) => {

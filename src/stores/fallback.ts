@@ -1,6 +1,6 @@
-import { Deadline } from '../../base/clock.js';
-import { asError } from '../../base/errors.js';
-import type { Emit } from '../../base/events.js';
+import { Deadline } from '../base/clock.js';
+import { asError } from '../base/errors.js';
+import type { Emit } from '../base/events.js';
 import {
   type AcquireResult,
   type Claim,
@@ -12,7 +12,7 @@ import {
   NotAsked,
   type WakeUp,
   type Watch,
-} from '../store.js';
+} from '../lease/store.js';
 
 /**
  * How long a failed store is not asked. After that, one probe in the background finds out whether it is back;

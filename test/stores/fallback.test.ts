@@ -1,15 +1,15 @@
 import { Redis } from 'ioredis';
 import { expect, test, vi } from 'vitest';
-import { now } from '../../../src/base/clock.js';
-import { LockUnavailableError } from '../../../src/base/errors.js';
-import { FallbackStore } from '../../../src/lease/stores/fallback.js';
-import * as scripts from '../../../src/redis/scripts.generated.js';
-import { Monitor } from '../../redis/monitor.js';
-import { eventually, untilHolds } from '../../support/eventually.js';
-import { describeWithRedis } from '../../support/redis-suite.js';
-import { Actor, FOR_EVER, holderOf, leaseName, someKey } from '../actors.js';
-import { ObservedStore } from '../queue/observed-store.js';
-import { namesOfScripts } from '../watched-redis.js';
+import { now } from '../../src/base/clock.js';
+import { LockUnavailableError } from '../../src/base/errors.js';
+import * as scripts from '../../src/redis/scripts.generated.js';
+import { FallbackStore } from '../../src/stores/fallback.js';
+import { Actor, FOR_EVER, holderOf, leaseName, someKey } from '../lease/actors.js';
+import { ObservedStore } from '../lease/queue/observed-store.js';
+import { namesOfScripts } from '../lease/watched-redis.js';
+import { Monitor } from '../redis/monitor.js';
+import { eventually, untilHolds } from '../support/eventually.js';
+import { describeWithRedis } from '../support/redis-suite.js';
 
 /** How long one command may take. */
 const COMMAND_TIME = 150;

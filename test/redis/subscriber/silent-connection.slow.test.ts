@@ -1,5 +1,5 @@
 import { expect, inject, test } from 'vitest';
-import { namesOf } from '../../../src/redis/keys.js';
+import { namesOf } from '../../../src/redis/names.js';
 import { PREFIX } from '../../lease/actors.js';
 import { untilHolds } from '../../support/eventually.js';
 import type { FaultProxy } from '../../support/fault-proxy.js';

@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { ExpiringMap } from '../../../src/lease/stores/expiring-map.js';
-import { memoryStore } from '../../../src/lease/stores/memory.js';
-import { PREFIX, someKey } from '../actors.js';
-import { claimOf, LONG } from '../claims.js';
-import { clock } from '../stopped-clock.js';
+import { ExpiringMap } from '../../src/stores/expiring-map.js';
+import { memoryStore } from '../../src/stores/memory.js';
+import { PREFIX, someKey } from '../lease/actors.js';
+import { claimOf, LONG } from '../lease/claims.js';
+import { clock } from '../lease/stopped-clock.js';
 
-vi.mock('../../../src/base/clock.js', async (original) => {
-  const { stopped } = await import('../stopped-clock.js');
+vi.mock('../../src/base/clock.js', async (original) => {
+  const { stopped } = await import('../lease/stopped-clock.js');
   return stopped(await original());
 });
 

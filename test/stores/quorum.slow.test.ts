@@ -1,7 +1,7 @@
-import { startQuorum } from '../../support/servers/index.js';
-import { describeWithGroup } from '../../support/site-suite.js';
-import { leaseName, queueName } from '../actors.js';
-import { describeStore } from '../store-contract.js';
+import { leaseName, queueName } from '../lease/actors.js';
+import { describeStore } from '../lease/store-contract.js';
+import { startQuorum } from '../support/servers/index.js';
+import { describeWithGroup } from '../support/site-suite.js';
 import { polled, QuorumActor } from './quorum-actor.js';
 
 for (const count of [3, 5]) {
