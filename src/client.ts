@@ -10,7 +10,7 @@ import { RunningHooks } from './call/hooks.js';
 import { whereAnswered } from './call/installed.js';
 import type { Lock, Work } from './call/lock.js';
 import { type OnceResult, oncePer } from './call/once-per.js';
-import { forceRelease, inspect, type LockState, list } from './call/operators.js';
+import { inspect, type LockState, list, take } from './call/operators.js';
 import type { LockCall, Parts } from './call/parts.js';
 import { type TryResult, tryWithLock, withLock } from './call/with-lock.js';
 import type { Database, Query } from './database/database.js';
@@ -259,7 +259,8 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
         const checked = checkKey(key);
         const checkedSeen = checkSeen(seen);
         refuseInsideLock('$locks.forceRelease', holds(checked) ? checked : undefined);
-        return await forceRelease(parts, store, database, checked, resolve(NONE), checkedSeen);
+        const taken = await take(parts, store, database, checked, resolve(NONE), checkedSeen);
+        return taken !== undefined && (taken.leaseTaken || taken.ended.length > 0);
       },
       /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */
       async close(): Promise<void> {

@@ -358,7 +358,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'force: of another holder than the one that was seen',
     file: 'src/call/operators.ts',
-    change: [['if (seen !== undefined && seen.holder !== holder) return false;', '']],
+    change: [['if (seen !== undefined && seen.holder !== holder) return undefined;', '']],
     tests: ['test/call/operators'],
     only: 'leaves a later holder alone',
     why: 'An operator has decided about one holder. The next one is well.',

@@ -8,7 +8,6 @@ import {
   type Connection,
   type Database,
   NotRun,
-  type Query,
   type Statement,
   type StatementResult,
   type TextRow,
@@ -264,11 +263,4 @@ function readAdmission({ keys, attempt }: Omit<BuiltRequest, 'beginning'>, rows:
 
 function nameOf(text: string): string {
   return `fenced_lock ${createHash('sha256').update(text).digest('hex').slice(0, 16)}`;
-}
-
-/** Sends an admission in a transaction that has already begun. */
-export async function admit(query: Query, request: AdmissionRequest): Promise<Admission> {
-  const { statement, attempt } = admissionStatement(request);
-  const [row] = await query(statement.text, statement.values);
-  return readAdmission({ keys: request.keys, attempt }, [[row?.['answer'] as string]]);
 }

@@ -6,6 +6,7 @@ import { Deadline } from '../../src/base/clock.js';
 import { InsideTransactionError, StaleTokenError, TransactionAbortedError } from '../../src/base/errors.js';
 import { LazyAbort } from '../../src/base/lazy-abort.js';
 import { MovingAverage } from '../../src/base/moving-average.js';
+import { type PlainTx, poolDatabase, queryOver } from '../../src/connection/pool-database.js';
 import { type Connection, type Database, NotRun } from '../../src/database/database.js';
 import { EVIDENCE } from '../../src/database/sql.js';
 import { Fencing } from '../../src/fencing/fencing.js';
@@ -20,7 +21,6 @@ import type { Call } from '../../src/transaction/call.js';
 import { fencedTransaction } from '../../src/transaction/transaction.js';
 import { eventually } from '../support/eventually.js';
 import { FenceWorld } from '../support/fence-world.js';
-import { type PlainTx, plainDatabase } from '../support/plain-database.js';
 import { gate } from '../support/shop.js';
 
 type Work<R> = (tx: PlainTx, admission: Admission) => Promise<R>;
@@ -38,7 +38,7 @@ describe.each([
   beforeAll(() => {
     pool = new Pool({ connectionString, max: 2 });
     const rescue = new Pool({ connectionString, max: 1 });
-    database = plainDatabase(pool, rescue);
+    database = poolDatabase(pool, queryOver(rescue));
     afterAll(() => Promise.all([pool.end(), rescue.end()]));
   });
 
