@@ -26,7 +26,7 @@ const ROOMS = {
     'client',
     'call/',
     'options/',
-    'lease/',
+    'waiting/',
     'stores/memory',
     'database/',
     'fencing/',

@@ -1,9 +1,9 @@
-import type { Lease, Turn } from '../../../lease/lease.js';
-import type { LeaseRequest } from '../../../lease/queue/request.js';
-import type { TurnUser } from '../../../lease/queue/waiter.js';
-import { WaitingRoom, type WaitingRoomOptions } from '../../../lease/queue/waiting-room.js';
-import { Renewal } from '../../../lease/renewal.js';
-import type { LeaseStore } from '../../../lease/store.js';
+import type { Lease, Turn } from '../../../waiting/lease.js';
+import { Renewal } from '../../../waiting/renewal.js';
+import type { LeaseRequest } from '../../../waiting/request.js';
+import { WaitingRoom, type WaitingRoomOptions } from '../../../waiting/room.js';
+import type { LeaseStore } from '../../../waiting/store.js';
+import type { TurnUser } from '../../../waiting/waiter.js';
 
 /** What is noted of a caller that comes for a key. */
 export interface Arrival {
