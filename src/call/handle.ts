@@ -11,10 +11,10 @@ import {
 import { holds, refuseNestedCall } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import { TOUCH } from '../database/sql.js';
-import { type LeaseSet, type LeaseUser, withOthers } from '../lease/lease.js';
 import type { HandleState, ResolvedLockOptions, TransactionOptions } from '../options/options.js';
 import { checkWork, resolveTransactionOptions } from '../options/validate-call.js';
 import { fencedTransaction } from '../transaction/transaction.js';
+import { type LeaseSet, type LeaseUser, withOthers } from '../waiting/lease.js';
 import { CallHooks } from './hooks.js';
 import type { HookName, Lock, Work } from './lock.js';
 import { type LockCall, type Parts, traced } from './parts.js';
