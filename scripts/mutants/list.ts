@@ -327,9 +327,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'given back while the successor works',
-    file: 'src/lease/queue/local-queue.ts',
+    file: 'src/waiting/key-queue.ts',
     change: [['        if (this.#turns === 0) this.#passOn(lease);', '        this.#passOn(lease);']],
-    tests: ['test/call/chain', 'test/lease/queue/hand-over'],
+    tests: ['test/call/chain', 'test/waiting/hand-over'],
     why: 'Another process would have the key beside it.',
   },
   {
@@ -435,17 +435,17 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'expiry read off a timer',
-    file: 'src/lease/lease.ts',
+    file: 'src/waiting/lease.ts',
     change: [["    if (this.#loss === undefined && now() >= this.expiresAt) this.lose('expired');\n", '']],
-    tests: ['test/lease/renewal', 'test/transaction/traps'],
+    tests: ['test/waiting/renewal', 'test/transaction/traps'],
     only: 'before any timer',
     why: 'After a stop of the process replies come before overdue timers.',
   },
   {
     name: 'gone is no loss',
-    file: 'src/lease/renewal.ts',
+    file: 'src/waiting/renewal.ts',
     change: [["      lease.lose('gone');\n", '']],
-    tests: ['test/lease/renewal'],
+    tests: ['test/waiting/renewal'],
     only: 'somebody else has the key',
     why: 'The work would go on beside somebody else’s.',
   },
