@@ -58,8 +58,13 @@ for (const [name, adapter] of Object.entries(ADAPTERS)) {
         await expect(twice).rejects.toThrow();
       },
       'its time is over': async (prisma) => {
-        const late = gate();
-        const slow = prisma.$transaction(() => late.opened, { timeout: 20 });
+        const [begun, late] = [gate(), gate()];
+        const work = () => {
+          begun.open();
+          return late.opened;
+        };
+        const slow = prisma.$transaction(work, { timeout: 20 });
+        await begun.opened;
         await eventually('its time is over', async () => !isPlainTransactionOpen());
         late.open();
         await expect(slow).rejects.toMatchObject({ code: 'P2028' });
