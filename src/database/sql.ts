@@ -114,10 +114,9 @@ ORDER BY k.place`;
 export const HEALTH = `SELECT pg_catalog.current_setting('server_version_num') AS version,
   pg_catalog.pg_is_in_recovery() AS standby,
   (SELECT pg_catalog.obj_description(n.oid, 'pg_namespace') FROM pg_catalog.pg_namespace AS n
-    WHERE n.nspname OPERATOR(pg_catalog.=) 'fenced_lock'::pg_catalog.name) AS comment`;
-
-/** Which database this is, and at which address of the server the session came in: none with a Unix socket. */
-export const PLACE = `SELECT pg_catalog.current_database()::pg_catalog.text AS database,
+    WHERE n.nspname OPERATOR(pg_catalog.=) 'fenced_lock'::pg_catalog.name) AS comment,
+  pg_catalog.current_database()::pg_catalog.text AS database,
+  -- The address at which the session came in: none with a Unix socket.
   pg_catalog.host(pg_catalog.inet_server_addr()) AS host, pg_catalog.inet_server_port() AS port`;
 
 /**

@@ -1,14 +1,16 @@
 /**
- * Prisma's value of a scalar field, from the JSON that Postgres makes of it. A value of which Prisma's type would not keep all
- * stays as it is.
+ * Prisma's value of a scalar field, from the JSON that Postgres makes of it; a long number is a text there. A value of which
+ * Prisma's type would not keep all stays as it is.
  *
  * @param type as the schema names it.
  */
 export function fieldValue(type: string | undefined, json: unknown): unknown {
-  if (type === 'BigInt' && Number.isSafeInteger(json)) return BigInt(json as number);
+  const text = String(json);
+  if (type === 'BigInt' && /^-?\d+$/.test(text)) return BigInt(text);
+  if (type === 'Float') return Number(text);
   if (typeof json !== 'string') return json;
-  if (type === 'DateTime' && DATE.test(json)) return new Date(/T[^+-]*$/.test(json) ? `${json}Z` : json);
-  if (type === 'Bytes' && HEX.test(json)) return Uint8Array.from(Buffer.from(json.slice(2), 'hex'));
+  if (type === 'DateTime' && DATE.test(text)) return new Date(/T[^+-]*$/.test(text) ? `${text}Z` : text);
+  if (type === 'Bytes' && HEX.test(text)) return Uint8Array.from(Buffer.from(text.slice(2), 'hex'));
   return json;
 }
 

@@ -425,12 +425,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     return await this.#call.parts.fencing.readUnguarded((text, values) => this.#ask(connection, text, values));
   }
 
-  /** As `Hook.asOneStatement`. There are no fenced operations where all tables have a guard. */
-  asOneStatement(operation: Operation): Record<string, unknown> | undefined {
-    return this.#operations?.asOneStatement(operation);
-  }
-
-  /** As `Hook.send`. */
+  /** As `Hook.send`. There are no fenced operations where all tables have a guard. */
   send(operation: Operation): Promise<unknown> {
     return this.#operations?.send(operation) ?? operation.send(operation.args);
   }

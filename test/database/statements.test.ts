@@ -24,7 +24,6 @@ const VALUES: Readonly<Record<keyof typeof texts, readonly unknown[]>> = {
   TOUCH: ['["stock:1"]', `["${ID}"]`, '["1"]'],
   LAST_ADMISSIONS: ['["stock:1"]'],
   HEALTH: [],
-  PLACE: [],
   LAST_TURNS: ['stock:1'],
   NEXT_RUN: ['stock:1', 60_000, 0, 0],
   MARK_RUN: ['stock:1', 60_000, 0, 0],

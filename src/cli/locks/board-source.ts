@@ -1,5 +1,5 @@
 import { brief, postgresHealth } from '../../addons/board/health.js';
-import type { BoardSource, BoardTurn, Finding, RedisServerState } from '../../addons/board/source.js';
+import type { BoardSource, BoardTurn, Finding, ServerState } from '../../addons/board/source.js';
 import { now } from '../../base/clock.js';
 import { DEFAULTS } from '../../options/options.js';
 import type { Context } from '../context.js';
@@ -62,9 +62,9 @@ export function serversSource(context: Context, options: ServerOptions): BoardSo
       database ??= await databaseUrl(context, options)
         .then((url) => postgresPlace(context, url))
         .catch(() => undefined);
-      return (await Promise.all([postgres, redis])).flat();
+      const [{ findings }, ofRedis] = await Promise.all([postgres, redis]);
+      return { findings: [...findings, ofRedis], database };
     },
-    database: () => database,
     topology: () => (redis?.servers ?? []).map((server) => stateOf(server, answered)),
     rest() {
       redis = undefined;
@@ -78,7 +78,7 @@ function shownTurn({ turn, token, admittedAt }: CommittedTurn): BoardTurn {
   return { turn, token, admittedAt, outcome: 'committed', duration: null, process: null, error: null };
 }
 
-function stateOf({ address, role, failure }: RedisServers['servers'][number], answered: boolean): RedisServerState {
+function stateOf({ address, role, failure }: RedisServers['servers'][number], answered: boolean): ServerState {
   const healthy = answered && failure === undefined;
   return { address, role, status: healthy ? 'connected' : 'not reached', healthy };
 }

@@ -1,8 +1,5 @@
 import { makeTypedQueryFactory } from '@prisma/client/runtime/client';
 import { beforeAll, expect, test } from 'vitest';
-import type { Operation } from '../../../src/database/database.js';
-import type { Fence } from '../../../src/fencing/fence.js';
-import { asOneStatement } from '../../../src/fencing/writes.js';
 import type { LockTx } from '../../../src/index.js';
 import { Prisma } from '../../generated/fence/client.js';
 import { describeOfEachKind } from '../../support/client-kinds.js';
@@ -308,12 +305,6 @@ describeOfEachKind('the arguments of a write without a guard are those that were
     });
     await expect(held).rejects.toMatchObject({ message: 'no data' });
   });
-});
-
-test('a row of defaults gets the token', () => {
-  const operation = { model: 'Word', name: 'create', args: undefined } as unknown as Operation;
-  const fence = { field: 'fence', token: 5n } as Fence;
-  expect(asOneStatement(operation, fence)).toEqual({ data: { fence: 5n } });
 });
 
 describeWithShop('an operation that was called', () => {

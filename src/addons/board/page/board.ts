@@ -4,7 +4,7 @@ import { Details } from './details.js';
 import { KeyTable } from './keys.js';
 import { drawPanels } from './panels.js';
 import { State } from './state.js';
-import { write } from './text.js';
+import { byId, redraw } from './text.js';
 import { linkOf } from './words.js';
 
 /** So often leases count down where nothing else happens; milliseconds. */
@@ -12,51 +12,41 @@ const TICK = 500;
 /** After which the page connects again where the browser does not; milliseconds. */
 const RETRY = 3_000;
 
-/** @param {string} id */
-const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
-
 const state = new State();
 const details = new Details(state);
-const table = new KeyTable((key) => details.open(key), draw);
-let paused = false;
-let scheduled = false;
+const table = new KeyTable(state, (key) => details.open(key));
+let isPaused = false;
+let isScheduled = false;
 
-function draw() {
-  link();
-  table.draw(state);
+function draw(): void {
+  const [kind, text] = linkOf(state, isPaused);
+  byId('link').className = `dot ${kind}`;
+  redraw(byId('link'), text);
+  if (isPaused) return;
+  table.draw();
   drawPanels(state);
   details.draw();
 }
 
-function schedule() {
-  if (paused || scheduled) return;
-  scheduled = true;
+function schedule(): void {
+  if (isScheduled) return;
+  isScheduled = true;
   requestAnimationFrame(() => {
-    scheduled = false;
+    isScheduled = false;
     draw();
   });
 }
 
-/** Says whether what is shown is up to date. */
-function link() {
-  const { kind, text } = linkOf(state, paused);
-  byId('link').className = `link ${kind}`;
-  write(byId('link'), text);
-}
-
-const pause = byId('pause');
-pause.addEventListener('click', () => {
-  paused = !paused;
-  pause.setAttribute('aria-pressed', String(paused));
-  link();
+byId('pause').addEventListener('click', () => {
+  isPaused = !isPaused;
+  byId('pause').setAttribute('aria-pressed', String(isPaused));
   schedule();
 });
 
-function connect() {
+function connect(): void {
   const source = new EventSource(new URL('events', import.meta.url));
   source.addEventListener('error', () => {
     state.isConnected = false;
-    link();
     schedule();
     // The browser tries again after a lost connection, but not after an answer such as 502.
     if (source.readyState === EventSource.CLOSED) setTimeout(connect, RETRY);
@@ -65,7 +55,6 @@ function connect() {
     source.addEventListener(name, ({ data }) => {
       state.isConnected = true;
       state.apply(name, JSON.parse(data));
-      if (name === 'hello') link();
       schedule();
     });
   }
