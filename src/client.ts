@@ -3,7 +3,6 @@ import { turnOfLoop } from './base/clock.js';
 import { InvalidOptionError } from './base/errors.js';
 import type { Emit } from './base/events.js';
 import { heldKey, holds } from './base/held-keys.js';
-import { MovingAverage } from './base/moving-average.js';
 import { type LockHandle, lock, resume } from './call/handle.js';
 import { history, type LockHistory } from './call/history.js';
 import { RunningHooks } from './call/hooks.js';
@@ -88,8 +87,7 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
   const { store, room, renewal, database, lookout, resolve, disconnect } = ports;
   const { roomId, fencing, emit } = ports;
   const [handles, hooks] = [new OpenHandles(), new RunningHooks()];
-  const commitTimes = new MovingAverage();
-  const parts: Parts = { name, room, roomId, handles, hooks, fencing, lookout, emit, commitTimes };
+  const parts: Parts = { name, room, roomId, handles, hooks, fencing, lookout, emit };
   /** `last` runs at the end, while calls are still turned away. */
   const close = async (last: () => Promise<void> = async () => {}): Promise<void> => {
     const givenBack = () => Promise.all([room.close(), handles.closeAll()]);

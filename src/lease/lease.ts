@@ -13,12 +13,6 @@ export interface LeaseUser {
   beat?(): void;
 }
 
-/** A look of which the store's answer is awaited. */
-export interface LookUnderWay {
-  readonly sentAt: number;
-  readonly answer: Promise<unknown>;
-}
-
 /** A holder's right to a key, for a time. It is held until `lose` is called or its time is over. */
 export class Lease implements Claim {
   readonly key: string;
@@ -28,27 +22,17 @@ export class Lease implements Claim {
    * Whether another caller may hold the key, too: the store could not be asked, and only Postgres serializes the
    * transactions.
    */
-  shared: boolean;
-  /** Resolves when the store has told whether it has the lease; `undefined` if that is known. */
-  confirming: Promise<void> | undefined;
-  /** The look under way whose answer confirms it; `undefined` in the pause behind one that failed. */
-  asking: LookUnderWay | undefined;
+  readonly shared: boolean;
   /** Whether other processes wait for the key, according to the last answer of the store. True if unknown. */
   contended = true;
   /** Whether another process may take it over by its holder id, and this one not know yet. It must not pass to another caller. */
   mayMove = false;
-  /**
-   * Whether a hint has promised it to another process, which may take it over even before its release, once the
-   * transaction has committed.
-   */
-  hinted = false;
-  /** Whom the hint has told; `FIRST` until the store has answered. */
-  told: string | undefined;
   /** Whether another process had the key when this one first asked for it. */
   wasElsewhere = false;
   /** When it expires, if it is not renewed. */
   expiresAt: number;
-  readonly #since: number;
+  /** `undefined` for an offer, until it is extended. */
+  #since: number | undefined;
   #loss: LockLostError | undefined;
   #hasEnded = false;
   readonly #users = new Set<LeaseUser>();
@@ -65,6 +49,22 @@ export class Lease implements Claim {
     this.expiresAt = sentAt + claim.leaseTime;
   }
 
+  /**
+   * An offer, as this process has read of it: a lease of `time` milliseconds, which a renewal extends at once. The message may
+   * be old, so it says nothing about how long the key has had no other holder.
+   */
+  static offered(claim: Claim, time: number): Lease {
+    const lease = new Lease(claim, now());
+    lease.#since = undefined;
+    lease.expiresAt = Math.min(lease.expiresAt, now() + time);
+    return lease;
+  }
+
+  /** Whether it is an offer that has not been extended yet. */
+  get isOffer(): boolean {
+    return this.#since === undefined;
+  }
+
   /** Milliseconds until the lease expires, if it is not renewed. */
   get remaining(): number {
     return this.loss ? 0 : Math.max(0, this.expiresAt - now());
@@ -72,7 +72,7 @@ export class Lease implements Claim {
 
   /** For how long no other caller can have held the key; milliseconds. */
   get age(): number {
-    return this.shared ? Number.POSITIVE_INFINITY : now() - this.#since;
+    return this.shared || this.#since === undefined ? Number.POSITIVE_INFINITY : now() - this.#since;
   }
 
   /** Why the lease was lost; `undefined` while it is held. */
@@ -100,6 +100,7 @@ export class Lease implements Claim {
   }
 
   extended(sentAt: number): void {
+    this.#since ??= sentAt;
     this.expiresAt = sentAt + this.leaseTime;
   }
 
@@ -133,11 +134,8 @@ export interface Turn {
    * the next turn begins with.
    */
   pass<T>(take: (next: LeaseRequest, lease: Lease) => T | undefined): T | undefined;
-  /**
-   * Called before COMMIT is sent: tells the next process, which may then take the lease over. `attempt`: the id of that
-   * transaction. Returns what is to be called if that transaction is rolled back; `undefined` if no hint was sent.
-   */
-  hint(attempt: string): (() => void) | undefined;
+  /** Called before COMMIT is sent: tells the next process, which opens its transaction. */
+  hint(): void;
   /** Called when its work may run again, because its COMMIT was refused. Until it ends, no turn behind it passes the key on. */
   runsAgain(): void;
   /** Whether no other turn uses this lease. The previous turn may still wait for its COMMIT. */
@@ -205,11 +203,6 @@ export class LeaseSet {
     return undefined;
   }
 
-  /** Resolves when the store has told whether it has the lease; `undefined` if that is known, as it is of several keys. */
-  get confirming(): Promise<void> | undefined {
-    return this.#turns.length === 1 ? this.#turns[0]?.lease.confirming : undefined;
-  }
-
   /** Marks the leases as lost whose time is over. */
   checkExpiry(): void {
     for (const { lease } of this.#turns) lease.checkExpiry();
@@ -243,8 +236,8 @@ export class LeaseSet {
    * Called before COMMIT is sent. With several keys there is no hint: the next process may wait for another key
    * first.
    */
-  hint(attempt: string): (() => void) | undefined {
-    return this.#turns.length === 1 ? this.#turns[0]?.hint(attempt) : undefined;
+  hint(): void {
+    if (this.#turns.length === 1) this.#turns[0]?.hint();
   }
 
   /** Called when the work may run again, because its COMMIT was refused. */

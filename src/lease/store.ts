@@ -42,38 +42,21 @@ export function isForeignValue(error: unknown): boolean {
   return error instanceof ForeignValue || (error instanceof Error && error.cause instanceof ForeignValue);
 }
 
-/** In place of a holder that a hint has told, while the hint has no answer: the first in the queue. */
-export const FIRST = '*';
-
 /** One lease, as the store knows it. */
 export interface Claim {
   readonly key: string;
   readonly holder: string;
   readonly leaseTime: number;
-  /**
-   * The holder that a hint has told that it gets the key next; `FIRST` if that is not known. It may work already, so the
-   * release offers it the key also if the subscription of its process has just been lost.
-   */
-  readonly told?: string | undefined;
 }
 
 /** `gone`: the key is free or has another holder. An error: unknown. */
 export type Extension = 'extended' | 'gone' | Error;
 
-/** A holder that is about to commit. `attempt`: the id of its transaction, as the key's row in Postgres has it. */
-export interface Former {
-  readonly holder: string;
-  readonly attempt: string;
-}
-
 /**
  * A hint, never proof. `look`: look at the key. `turn`: the key is offered to that holder for `expiresIn` milliseconds.
- * `next`: that holder gets the key when the COMMIT of `former` is done.
+ * `next`: the key is about to be offered to that holder, behind a COMMIT.
  */
-export type WakeUp =
-  | 'look'
-  | { readonly turn: string; readonly expiresIn: number }
-  | { readonly next: string; readonly former: Former };
+export type WakeUp = 'look' | { readonly turn: string; readonly expiresIn: number } | { readonly next: string };
 
 export interface Watch {
   /** Ends the subscription. Idempotent. */
@@ -85,11 +68,6 @@ export interface Watch {
 export interface Look {
   /** How long to keep a place in the queue if the key is not free; milliseconds. Default: no place. */
   readonly enter?: number;
-  /**
-   * A holder whose transaction has committed: Postgres has admitted this one right behind it. Its lease counts as
-   * released. Default: none.
-   */
-  readonly former?: string | undefined;
   /** How long the answer may take; milliseconds. Default: the store's own limit. */
   readonly atMost?: number;
 }
@@ -140,7 +118,7 @@ export function isInUse({ holder, waiting, problem }: KeyState): boolean {
  * settles within a bounded time, whatever the server does.
  *
  * A store may queue the waiting processes. It then offers a free key to the first one, as a short lease in its name.
- * Taking the lease confirms the offer. A store without a queue wakes all of them.
+ * Taking the lease, or extending it, confirms the offer. A store without a queue wakes all of them.
  */
 export interface LeaseStore {
   /** `undefined` if the store does not know its connection. */
@@ -158,7 +136,7 @@ export interface LeaseStore {
   serverOf?(key: string): string;
   /**
    * Takes the lease if the key is free and no other process is first in the queue, **or if this holder already has
-   * it**, or if `former` has it. Rejects if the result is unknown; with `NotAsked` if the command was not sent.
+   * it**. Rejects if the result is unknown; with `NotAsked` if the command was not sent.
    */
   acquire(claim: Claim, look?: Look): Promise<AcquireResult>;
   /** One answer for each claim, in the same order. Never rejects. */
@@ -179,11 +157,10 @@ export interface LeaseStore {
    */
   watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch>;
   /**
-   * Tells the first process of the queue that this holder is about to commit. `attempt`: the id of its transaction.
-   * Resolves to the holder that was told; `undefined` for none. Absent where the store cannot tell it: without a queue, and
-   * without wake-ups.
+   * Tells the first process of the queue that this holder is about to commit. Absent where the store cannot tell it:
+   * without a queue, and without wake-ups.
    */
-  readonly hint?: ((claim: Claim, attempt: string) => Promise<string | undefined>) | undefined;
+  readonly hint?: ((claim: Claim) => Promise<void>) | undefined;
   /** Transfers the lease to `successor`. Resolves to `false` if neither of the two holds it. */
   transfer(claim: Claim, successor: string): Promise<boolean>;
   /** @param names how many of the waiting processes are named, at most `MOST_WAITERS`. Default: none. */

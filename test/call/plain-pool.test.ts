@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { MovingAverage } from '../../src/base/moving-average.js';
 import { RunningHooks } from '../../src/call/hooks.js';
 import type { Work } from '../../src/call/lock.js';
 import { OpenHandles } from '../../src/call/open-handles.js';
@@ -46,7 +45,6 @@ describeWithShop('$withLock over a bare pool of pg, without Prisma', () => {
       fencing: new Fencing('fence', new Set(), new Map()),
       lookout: database.rescue,
       emit,
-      commitTimes: new MovingAverage(),
     };
     const options = { ...BUILT_IN, ...given };
     const client = {};

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { now } from '../../src/base/clock.js';
 import type { Lease, Turn } from '../../src/lease/lease.js';
@@ -44,8 +43,6 @@ export class World {
   readonly #turns = new Set<Turn>();
   /** Redis knows nothing of what it was asked before. */
   #flushedAt = 0;
-  /** The transaction that Postgres has committed last. */
-  #committed = '';
   #calls: Array<{ process: Process; ended: Promise<void> }> = [];
   /** Whose turns end at once. */
   #calm: (process: Process) => boolean = () => false;
@@ -161,7 +158,7 @@ export class World {
       renew,
       waitTime: waitTime === 0 ? FOR_EVER : waitTime,
       signal: caller.signal,
-      preopen: new Admitted((attempt) => this.#committed === attempt),
+      preopen: new Admitted(),
     });
     const ended = wanted.then(
       (turn) => this.#begin(process, turn),
@@ -192,15 +189,13 @@ export class World {
     if (turn === undefined) return;
     process.turns.delete(turn);
     this.#turns.delete(turn);
-    const attempt = randomUUID();
-    turn.hint(attempt);
-    this.#committed = attempt;
+    turn.hint();
     turn.end();
   }
 
   /**
-   * Whether the store has given it, and was asked after the last FLUSHALL. Whom Postgres has admitted before the store
-   * knows of it keeps the others waiting there.
+   * Whether the store has given it, or extended it, and was asked after the last FLUSHALL. An offer may be over when it is
+   * read: until the first renewal, Postgres keeps the others waiting.
    */
   #isKnown(lease: Lease): boolean {
     const isGiven = this.#actors.some(({ store }) => store.hasGivenTo(lease.holder));
@@ -228,26 +223,22 @@ export class World {
 
 /** A transaction that begins at a hint and is admitted a little later, as by a Postgres that is always there. */
 class Admitted implements Preopen {
-  readonly #isLast: (attempt: string) => boolean;
-  former: string | undefined;
-  admitting: Promise<void> | undefined;
-
-  /** @param isLast whether that transaction has committed, and none since. */
-  constructor(isLast: (attempt: string) => boolean) {
-    this.#isLast = isLast;
-  }
+  #opening: Promise<void> | undefined;
+  isAdmitted = false;
 
   open(beside: PreopenMoment): void {
-    if (beside === 'look' || this.admitting !== undefined) return;
-    const admitting = pause(1).then(() => {
-      if (this.admitting === admitting && this.#isLast(beside.attempt)) this.former = beside.holder;
+    if (beside === 'look' || this.#opening !== undefined) return;
+    const opening = pause(1).then(() => {
+      if (this.#opening === opening) this.isAdmitted = true;
     });
-    this.admitting = admitting;
+    this.#opening = opening;
   }
 
+  wait(): void {}
+
   discard(): void {
-    this.former = undefined;
-    this.admitting = undefined;
+    this.isAdmitted = false;
+    this.#opening = undefined;
   }
 }
 

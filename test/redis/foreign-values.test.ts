@@ -55,10 +55,9 @@ describeWithRedis('a megabyte that other software has written', (redis) => {
   const VERBS: Record<string, (store: LeaseStore, claim: Claim) => Promise<unknown>> = {
     'acquire of the holder': (store, claim) => store.acquire(claim),
     'acquire of a contender': (store, { key }) => store.acquire(claimOf(key), { enter: 60_000 }),
-    'acquire behind a COMMIT': (store, { key, holder }) => store.acquire(claimOf(key), { former: holder }),
     extend: (store, claim) => store.extend([claim]),
     yield: (store, claim) => store.yield(claim),
-    hint: async (store, claim) => await store.hint?.(claim, randomUUID()),
+    hint: async (store, claim) => await store.hint?.(claim),
     transfer: (store, claim) => store.transfer(claim, randomUUID()),
     release: (store, claim) => store.release(claim),
     'acquire of the free key': async (store, claim) => {

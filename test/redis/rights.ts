@@ -34,7 +34,7 @@ export async function everything(make: () => RedisStore, listening = 0): Promise
   await holder.inspect(claim.key, 1).catch(refusal);
   await new Promise((resolve) => setTimeout(resolve, listening));
   await holder.extend([claim]);
-  await holder.hint?.(claim, 'attempt').catch(refusal);
+  await holder.hint?.(claim).catch(refusal);
   await holder.yield(claim).catch(refusal);
   await contender.acquire(waiting).catch(refusal);
   await contender.transfer(waiting, 'successor').catch(refusal);

@@ -58,7 +58,7 @@ export async function sendHint(store: LeaseStore, key: string): Promise<void> {
   const claim = claimOf(key);
   await store.acquire(claim);
   try {
-    await store.hint?.(claim, randomUUID());
+    await store.hint?.(claim);
   } finally {
     await store.release(claim);
   }

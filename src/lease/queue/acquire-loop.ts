@@ -5,19 +5,10 @@ import { LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { Emit } from '../../base/events.js';
 import { Lease } from '../lease.js';
 import type { Releases } from '../releases.js';
-import {
-  type AcquireResult,
-  type Claim,
-  type Former,
-  isDenial,
-  type LeaseStore,
-  NotAsked,
-  type WakeUp,
-} from '../store.js';
+import { type AcquireResult, type Claim, isDenial, type LeaseStore, NotAsked, type WakeUp } from '../store.js';
 import type { PollDelay } from './poll-delay.js';
 import { PresentHolder } from './present-holder.js';
 import type { LeaseRequest } from './request.js';
-import { admittedBehind, unconfirmedLease } from './unconfirmed-lease.js';
 import type { Waiter } from './waiter.js';
 import { type WaitingProcess, WakeUps } from './wake-ups.js';
 
@@ -155,8 +146,11 @@ export class AcquireLoop implements WaitingProcess {
    * Looks, subscribes and waits for the confirmation, looks again and enters the store's queue, then sleeps. The second
    * look sees every earlier release, and every later release sends a message. A lost message costs time only.
    *
-   * A hint makes it shorter: once Postgres has admitted the caller behind the COMMIT of the holder before it, the key is
-   * its own, and the store learns that from a look beside the caller's work.
+   * A hint makes it shorter: the caller opens its transaction, whose admission waits for the COMMIT of the holder before it.
+   * If Postgres has admitted it when the offer comes, its work begins with that message: an offer is a lease for a second,
+   * and a renewal extends it at once. The message may be old, as behind a pause of the process. Then no later holder's
+   * transaction has begun, because this one has the key's row, or Postgres has ended this one; and the renewal finds the
+   * lease gone.
    *
    * Resolves to `undefined` when all callers have given up.
    */
@@ -173,8 +167,8 @@ export class AcquireLoop implements WaitingProcess {
       const first = this.#queue.first();
       if (first === undefined) break;
       if (looks > 0 && this.#dependencies.store.newHolderPerLook) this.holder = randomUUID();
-      const { deadline, preopen } = first.request;
-      leaseTime = first.request.options.leaseTime;
+      const { deadline, options, preopen } = first.request;
+      leaseTime = options.leaseTime;
       if (looks === 0 && this.#dependencies.listenFirst && !deadline.passed) {
         first.startWaiting();
         await this.answered(this.#ensureWakeUps().listen(), now());
@@ -182,24 +176,22 @@ export class AcquireLoop implements WaitingProcess {
         if (this.#queue.first() === undefined) break;
       }
       const claim = { key: this.#key, holder: this.holder, leaseTime };
-      const isOffered = this.#wakeUps?.beginLook() ?? false;
+      const offeredFor = this.#wakeUps?.beginLook() ?? 0;
+      if (offeredFor > 0 && preopen?.isAdmitted && options.renew) {
+        this.#present = undefined;
+        this.#noteAnswer();
+        const lease = Lease.offered(claim, offeredFor);
+        lease.wasElsewhere = true;
+        return this.#acquired(lease);
+      }
       // The offer may have expired, so the look decides. It seldom refuses an offer, so the transaction may begin beside
       // it.
-      if (isOffered) first.preopen('look');
+      if (offeredFor > 0) first.preopen('look');
       const sentAt = now();
       this.#inFlightSince = sentAt;
       let nextLook: number;
       try {
-        const told = preopen?.former;
-        const looking = this.#look(claim, { deadline: looks === 0 ? deadline : undefined, former: told });
-        const former = told ?? (preopen?.admitting && (await admittedBehind(looking, preopen)));
-        if (former !== undefined) {
-          this.#present = undefined;
-          this.#noteAnswer();
-          const look = { sentAt, answer: looking, namesFormer: told !== undefined };
-          return this.#acquired(unconfirmedLease(claim, former, look, this.#dependencies));
-        }
-        const answer = await looking;
+        const answer = await this.#look(claim, looks === 0 ? deadline : undefined);
         this.#noteAnswer(answer.taken ? answer.shared : undefined);
         if (answer.taken) {
           const lease = this.#onTaken(answer, claim, first, sentAt);
@@ -296,11 +288,8 @@ export class AcquireLoop implements WaitingProcess {
     return this.#backoff.next();
   }
 
-  #look(claim: Claim, { deadline, former }: { deadline?: Deadline | undefined; former?: string | undefined }) {
-    const look = {
-      ...(deadline && { atMost: Math.max(LEAST_LOOK, deadline.remaining) }),
-      ...(former !== undefined && { former }),
-    };
+  #look(claim: Claim, deadline: Deadline | undefined): Promise<AcquireResult> {
+    const look = deadline && { atMost: Math.max(LEAST_LOOK, deadline.remaining) };
     // Enter the store's queue only when subscribed: a release skips processes without a subscriber.
     if (!this.listens) return this.#dependencies.store.acquire(claim, look);
     this.#placeDeadline = new Deadline(this.#longestWait.remaining + SPARE_TIME);
@@ -318,19 +307,8 @@ export class AcquireLoop implements WaitingProcess {
     this.#present.heard(wakeUp);
   }
 
-  /** Called when the COMMIT of the holder before this process is under way. */
-  hinted(former: Former): void {
-    const first = this.#queue.first();
-    first?.preopen(former);
-    const { preopen } = first?.request ?? {};
-    preopen?.admitting?.then(
-      () => {
-        if (preopen.former !== undefined) this.#wakeUps?.wake();
-      },
-      () => {
-        // What Postgres has refused is of no use at the offer.
-        if (this.#queue.first() === first) preopen.discard();
-      },
-    );
+  /** Called when the holder before this process is about to commit. */
+  hinted(): void {
+    this.#queue.first()?.preopen('commit');
   }
 }

@@ -1,9 +1,8 @@
 import { after, now, stop, type Timer } from '../../base/clock.js';
-import { type LockLostError, LockTimeoutError, LockUnavailableError, type SeenHolder } from '../../base/errors.js';
+import { LockTimeoutError, LockUnavailableError, type SeenHolder } from '../../base/errors.js';
 import type { LockVia } from '../../base/messages.js';
-import { Lease, type LookUnderWay } from '../lease.js';
+import { Lease } from '../lease.js';
 import type { Renewal } from '../renewal.js';
-import { FIRST } from '../store.js';
 import { type AcquireDependencies, AcquireLoop } from './acquire-loop.js';
 import type { LeaseRequest } from './request.js';
 import { type TurnUser, Waiter, type WaiterQueue, WaitTimeouts } from './waiter.js';
@@ -14,12 +13,6 @@ import { type TurnUser, Waiter, type WaiterQueue, WaitTimeouts } from './waiter.
  */
 const UNSUBSCRIBE_AFTER = 2;
 
-/**
- * A turn of at least this length sends a hint even if nobody is known to wait: a command of 0.1 ms does not make it much
- * longer; milliseconds.
- */
-const LONG_TURN = 50;
-
 /** What all queues of a client share. */
 export interface QueueDependencies extends AcquireDependencies {
   readonly renewal: Renewal;
@@ -27,13 +20,6 @@ export interface QueueDependencies extends AcquireDependencies {
   readonly name: string | undefined;
   /** For how long the key passes from caller to caller of this process while another process waits; milliseconds. */
   readonly passOnAfter: number;
-}
-
-/** A lease that a hint has promised to another process. */
-interface Promised {
-  readonly lease: Lease;
-  /** Why the lease was lost meanwhile. Nobody is told before it is known that no other process has taken it over. */
-  loss?: LockLostError;
 }
 
 /**
@@ -44,13 +30,11 @@ interface Promised {
  * - `acquiring`: on the way to a lease. Acquired: `holding`. All callers gave up: `idle`.
  * - `holding`: at least one caller has its turn. When no turn uses the lease any more, `#passOn` decides:
  *   - It suits the next caller: `holding`.
- *   - A caller waits here, and the store has not confirmed the lease yet: `confirming`.
- *   - It does not suit the next caller, or `passOnAfter` is over: `yielding`.
- *   - Otherwise, as when nobody waits here, or when it is lost, may be taken over by another process, or could not be
- *     confirmed, it is released: `acquiring` if callers wait here, else `idle`. The release is sent before the last
- *     caller's call resolves, and nobody awaits its answer.
- * - `confirming`: the lease was taken behind a hint (`unconfirmed-lease.ts`), and no turn uses it until the look beside it
- *   is answered or has failed. Then `#passOn` decides.
+ *   - It does not suit the next caller, `passOnAfter` is over, or a hint was sent: `yielding`.
+ *   - Otherwise, as when nobody waits here, or when it is lost, an offer that no renewal has extended yet (this process may
+ *     have a place in the queue, which only a release removes), or may be taken over by another process, it is released:
+ *     `acquiring` if callers wait here, else `idle`. The release is sent before the last caller's call resolves, and nobody
+ *     awaits its answer.
  * - `yielding`: asks the store whether another process waits. None: `holding`. Otherwise: `acquiring`.
  */
 export class LocalQueue implements WaiterQueue {
@@ -60,7 +44,7 @@ export class LocalQueue implements WaiterQueue {
   readonly #waiting = new Set<Waiter>();
   /** Made when the first caller waits: most queues have none. */
   #waitTimeouts: WaitTimeouts | undefined;
-  #state: 'idle' | 'acquiring' | 'holding' | 'confirming' | 'yielding' = 'idle';
+  #state: 'idle' | 'acquiring' | 'holding' | 'yielding' = 'idle';
   #lease: Lease | undefined;
   /** Whether the lease is renewed. Only then is it as good for the next caller as for the last. */
   #renewed = false;
@@ -79,7 +63,8 @@ export class LocalQueue implements WaiterQueue {
   #passOnAt = 0;
   /** A turn that begins after this asks the store ahead; `Infinity` once one has asked. */
   #askAt = 0;
-  #promised: Promised | undefined;
+  /** Whether a hint was sent under this lease: the next process has begun its transaction. */
+  #isHinted = false;
   readonly #acquireLoop: AcquireLoop;
 
   /** @param onIdle called with whether a caller had to wait. */
@@ -176,40 +161,28 @@ export class LocalQueue implements WaiterQueue {
 
   #take(lease: Lease, via: LockVia): void {
     this.#lease = lease;
+    this.#isHinted = false;
     this.#passOnLater(now());
     const first = this.first(lease.shared);
     this.#renewed = first?.request.options.renew ?? false;
     this.#dependencies.renewal.add(lease, this.#renewed);
+    if (lease.isOffer) void this.#dependencies.renewal.look(lease);
     lease.attach({
       lost: (error) => {
-        if (this.#turns === 0) return;
-        // The other process takes a promised lease over once the COMMIT is done, so no call has lost anything.
-        if (this.#promised?.lease === lease) this.#promised.loss = error;
-        else this.#reportLoss(error);
+        if (this.#turns > 0) this.#dependencies.emit({ type: 'lease-lost', key: this.key, error });
       },
     });
     this.#state = 'holding';
     stop(this.#unsubscribeTimer);
-    if (this.#acquireLoop.listens) this.#unsubscribeLater(lease);
-    // The caller that was admitted behind the hint may have given up since. The next one was not.
-    const isGiven = lease.confirming === undefined || first?.request.preopen?.former !== undefined;
-    if (first && isGiven && lease.leaseTime === first.request.options.leaseTime) this.#startTurn(first, lease, via);
+    if (this.#acquireLoop.listens) this.#unsubscribeLater();
+    const isWhole = this.#renewed || !lease.isOffer;
+    if (first && isWhole && lease.leaseTime === first.request.options.leaseTime) this.#startTurn(first, lease, via);
     else this.#passOn(lease, via);
     // The store may be back: a caller that was to go on without it waits like the others then.
     this.first(true)?.ensureWaiting();
   }
 
-  /**
-   * Not before the store has confirmed the lease: until then, the former holder's release may offer the key to this
-   * process, and passes it over if it is not subscribed.
-   */
-  #unsubscribeLater(lease: Lease): void {
-    if (lease.confirming) {
-      void lease.confirming.then(() => {
-        if (this.#lease === lease) this.#unsubscribeLater(lease);
-      });
-      return;
-    }
+  #unsubscribeLater(): void {
     this.#unsubscribeTimer = after(UNSUBSCRIBE_AFTER, () => {
       // If nobody waits here, messages, such as that of its own release, would wake this process in vain.
       if (this.#state === 'holding' && this.#waiting.size === 0) this.#acquireLoop.unsubscribe();
@@ -241,7 +214,9 @@ export class LocalQueue implements WaiterQueue {
         this.#startTurn(next, lease, 'commit');
         return taken;
       },
-      hint: (attempt) => (hasPassed || hasEnded ? undefined : this.#hint(lease, beganAt, attempt)),
+      hint: () => {
+        if (!hasPassed && !hasEnded) this.#hint(lease);
+      },
       runsAgain: () => {
         // Nobody has begun behind a turn that has not passed the key on.
         if (!hasPassed || hasEnded || isAgain) return;
@@ -262,45 +237,15 @@ export class LocalQueue implements WaiterQueue {
   }
 
   /** The hint costs one command, so it is not sent if hardly anybody is there to get it. */
-  #hint(lease: Lease, beganAt: number, attempt: string): (() => void) | undefined {
+  #hint(lease: Lease): void {
+    const { hint } = this.#dependencies.store;
     const staysHere = this.#waiting.size > 0 && now() < this.#passOnAt;
     // The process that this one has waited for is likely to want the key again.
     const isWanted = lease.contended || lease.wasElsewhere;
-    const isForNobody = !isWanted && now() - beganAt < LONG_TURN;
     // The work of the turn before it may run again, where its COMMIT was refused. The lease is kept for both.
-    const isKept = staysHere || this.#turns > 1;
-    if (isKept || isForNobody || lease.shared || lease.loss || !this.#dependencies.store.hint) return undefined;
-    const promised: Promised = { lease };
-    lease.hinted = true;
-    lease.told = FIRST;
-    this.#promised = promised;
-    void this.#sendHint(promised, attempt);
-    return () => this.#takeBack(promised);
-  }
-
-  /** The release does not wait for the answer: the COMMIT beside the hint is often as fast. */
-  async #sendHint(promised: Promised, attempt: string): Promise<void> {
-    const sentAt = now();
-    const told = await this.#dependencies.store.hint?.(promised.lease, attempt).catch(() => FIRST);
-    if (this.#promised !== promised) return;
-    promised.lease.told = told;
-    if (told !== undefined) return;
-    // No other process waits, so the lease may stay here.
-    this.#takeBack(promised);
-    if (this.#lease === promised.lease) this.#passOnLater(sentAt);
-  }
-
-  /** The other process takes the lease over only behind the transaction of its hint, which has been rolled back. */
-  #takeBack(promised: Promised): void {
-    if (this.#promised !== promised) return;
-    this.#promised = undefined;
-    promised.lease.hinted = false;
-    promised.lease.told = undefined;
-    if (promised.loss) this.#reportLoss(promised.loss);
-  }
-
-  #reportLoss(error: LockLostError): void {
-    this.#dependencies.emit({ type: 'lease-lost', key: this.key, error });
+    if (!isWanted || staysHere || this.#turns > 1 || lease.shared || lease.loss || hint === undefined) return;
+    this.#isHinted = true;
+    void hint.call(this.#dependencies.store, lease).catch(() => {});
   }
 
   /** @param since when no other process waited, as far as is known: the time counts from there. */
@@ -325,14 +270,11 @@ export class LocalQueue implements WaiterQueue {
    */
   #passOn(lease: Lease, via: LockVia = 'lease'): void {
     const next = this.first(lease.shared);
-    const mayMove = this.#mayMove(lease);
     if (next && this.#mayPassTo(next, lease)) {
       this.#state = 'holding';
       this.#startTurn(next, lease, via);
-    } else if (next && lease.loss === undefined && !mayMove && !lease.confirming) {
+    } else if (next && lease.loss === undefined && !lease.mayMove && !lease.isOffer) {
       void this.#yield(lease, next.request);
-    } else if (next && lease.loss === undefined && !mayMove && lease.asking) {
-      void this.#passOnConfirmed(lease, lease.asking, via);
     } else {
       this.#release(lease);
     }
@@ -342,28 +284,9 @@ export class LocalQueue implements WaiterQueue {
   #mayPassTo(waiter: Waiter, lease: Lease): boolean {
     const { leaseTime, renew } = waiter.request.options;
     // A lease that is not renewed has less time left than the next caller asks for.
-    const isAsGood = this.#renewed && renew && leaseTime === lease.leaseTime && !lease.confirming;
-    return isAsGood && !this.#mayMove(lease) && now() < this.#passOnAt && !lease.loss;
-  }
-
-  /**
-   * Whether another process may take the lease over by its holder id: by a hint, or because it resumes the handle. A yield would
-   * not do then, because it may keep the lease under this id.
-   */
-  #mayMove(lease: Lease): boolean {
-    return lease.mayMove || lease.hinted;
-  }
-
-  /**
-   * Waits for the store's answer, which is under way. A release now would reach other processes no earlier, and this process
-   * would have fewer turns in a row than they have. If the look fails, the lease is released: the next caller then looks by
-   * itself, and is told why it does not get the key.
-   */
-  async #passOnConfirmed(lease: Lease, { answer, sentAt }: LookUnderWay, via: LockVia): Promise<void> {
-    this.#state = 'confirming';
-    // What confirms the lease reports the error, and reads the answer before this goes on.
-    await this.#acquireLoop.answered(answer, sentAt).catch(() => {});
-    this.#passOn(lease, via);
+    const isAsGood = this.#renewed && renew && leaseTime === lease.leaseTime;
+    const mayStay = !this.#isHinted && now() < this.#passOnAt;
+    return isAsGood && mayStay && !lease.mayMove && !lease.loss;
   }
 
   async #yield(lease: Lease, { options: { leaseTime } }: LeaseRequest): Promise<void> {

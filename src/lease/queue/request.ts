@@ -1,21 +1,16 @@
 import type { Deadline } from '../../base/clock.js';
-import type { Former } from '../store.js';
 
 /** What a transaction may begin beside: the caller's own look, or the COMMIT of a holder in another process. */
-export type PreopenMoment = 'look' | Former;
+export type PreopenMoment = 'look' | 'commit';
 
-/** Begins a caller's transaction before the caller has the lease. Neither method throws; both are idempotent. */
+/** Begins a caller's transaction before the caller has the lease. No method throws; all are idempotent. */
 export interface Preopen {
   open(beside: PreopenMoment): void;
-  /** Called when the caller has to wait: a waiting caller must not hold a connection. */
+  /** Called when the caller has to wait: it must not hold a connection, but for the milliseconds of the COMMIT before it. */
+  wait(): void;
   discard(): void;
-  /**
-   * The holder beside whose COMMIT the transaction was begun, once Postgres has admitted it right behind that holder: the
-   * COMMIT is done, and nobody had the key in between. `undefined` until then.
-   */
-  readonly former?: string | undefined;
-  /** Settles with the answer to the admission of a transaction that was begun beside a COMMIT; `undefined` if none was. */
-  readonly admitting?: Promise<unknown> | undefined;
+  /** Whether Postgres has admitted a transaction that was begun beside a COMMIT: that COMMIT is done, or was refused. */
+  readonly isAdmitted?: boolean;
 }
 
 /** The options of a call that are about its lease. */

@@ -64,8 +64,7 @@ export class Waiter extends AsyncResource implements AbortListener {
   /** Called when the caller does not get its turn at once. Its wait time matters from here. */
   startWaiting(): void {
     const { deadline, preopen } = this.request;
-    // What was begun at a hint is kept for a moment: the hint may have come while the look was under way.
-    if (preopen?.admitting === undefined) preopen?.discard();
+    preopen?.wait();
     if (this.#hasStartedWaiting) return;
     this.#hasStartedWaiting = true;
     if (deadline.passed) this.giveUp();

@@ -100,11 +100,6 @@ export class WaitingRoom {
     return !this.#byKey.has(key) && !this.#recentlyContended.has(key);
   }
 
-  /** Whether a caller gets its turn without a lease if the store cannot be asked. */
-  get mayGoWithoutStore(): boolean {
-    return this.#dependencies.store.goesOnWithout === true;
-  }
-
   /** Whether a caller of the key is likely to get its turn without a lease, because the store is away. */
   goesWithoutStore(key: string): boolean {
     return this.#dependencies.store.isKnownAway?.(key) === true;
@@ -158,7 +153,7 @@ export class WaitingRoom {
       lease,
       via: 'resumed',
       pass: () => undefined,
-      hint: () => undefined,
+      hint: () => {},
       runsAgain: () => {},
       alone: () => true,
       look,

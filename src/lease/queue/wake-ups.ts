@@ -1,5 +1,5 @@
 import { now } from '../../base/clock.js';
-import type { Former, LeaseStore, WakeUp, Watch } from '../store.js';
+import type { LeaseStore, WakeUp, Watch } from '../store.js';
 import { WakeableSleep } from './wakeable-sleep.js';
 
 /** How long offers to other processes may delay the next look; milliseconds. */
@@ -11,8 +11,8 @@ export interface WaitingProcess {
   readonly holder: string;
   /** Called for each message, before anybody is woken by it. */
   heard(wakeUp: WakeUp): void;
-  /** Called when the COMMIT of the holder before it is under way. */
-  hinted(former: Former): void;
+  /** Called when the holder before it is about to commit. */
+  hinted(): void;
 }
 
 /** The wake-ups of one key: wakes the process that waits when a message says that it is worth looking at the key. */
@@ -22,8 +22,8 @@ export class WakeUps {
   readonly #process: WaitingProcess;
   readonly #sleep = new WakeableSleep();
   #watch: Watch | undefined;
-  /** Whether the key is offered to this process, by the last message. */
-  #isOffered = false;
+  /** Until when the key is offered to this process, by the last message; 0 if it is not. */
+  #offeredUntil = 0;
   /** When the last look was sent. */
   #lookedAt = now();
 
@@ -59,13 +59,13 @@ export class WakeUps {
     this.#watch = undefined;
   }
 
-  /** Forgets the messages that came before this look. Returns whether the key was offered to this process. */
-  beginLook(): boolean {
+  /** Forgets the messages that came before this look. Returns for how long the key is offered to this process; milliseconds. */
+  beginLook(): number {
     this.#sleep.reset();
     this.#lookedAt = now();
-    const isOffered = this.#isOffered;
-    this.#isOffered = false;
-    return isOffered;
+    const offeredFor = Math.max(0, this.#offeredUntil - now());
+    this.#offeredUntil = 0;
+    return offeredFor;
   }
 
   /** Resolves after `ms`, or when the process is woken. */
@@ -80,12 +80,15 @@ export class WakeUps {
   #onWakeUp(wakeUp: WakeUp): void {
     const { holder } = this.#process;
     if (wakeUp !== 'look' && 'next' in wakeUp) {
-      if (wakeUp.next === holder) this.#process.hinted(wakeUp.former);
+      // Somebody has the key: an offer that was made before this is over.
+      this.#offeredUntil = 0;
+      if (wakeUp.next === holder) this.#process.hinted();
       return;
     }
     this.#process.heard(wakeUp);
-    if (wakeUp !== 'look') this.#isOffered = wakeUp.turn === holder;
-    if (wakeUp === 'look' || this.#isOffered) this.#sleep.wake();
+    const isOffer = wakeUp !== 'look' && wakeUp.turn === holder;
+    if (wakeUp !== 'look') this.#offeredUntil = isOffer ? now() + wakeUp.expiresIn : 0;
+    if (wakeUp === 'look' || isOffer) this.#sleep.wake();
     // The key is offered to another process. If that process does not take it, the key becomes free without a message.
     // On a busy key, the next offer comes before, so the look has an upper bound: a place that was lost with the
     // store's queue would otherwise never be taken again.

@@ -130,9 +130,8 @@ export class FallbackStore implements LeaseStore {
     return this.#store.hint && this.#hint;
   }
 
-  readonly #hint = async (claim: Claim, attempt: string): Promise<string | undefined> => {
-    if (this.isKnownAway(claim.key) || this.#grantedWithout.has(claim.holder)) return undefined;
-    return await this.#store.hint?.(claim, attempt);
+  readonly #hint = async (claim: Claim): Promise<void> => {
+    if (!this.isKnownAway(claim.key) && !this.#grantedWithout.has(claim.holder)) await this.#store.hint?.(claim);
   };
 
   transfer(claim: Claim, successor: string): Promise<boolean> {

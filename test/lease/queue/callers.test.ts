@@ -99,7 +99,9 @@ describeWithShop('the callers of one process', () => {
     test('each gives back what it has ahead when it is about to wait, and one that need not wait keeps it', async () => {
       const [caller, key] = [actor(), someKey()];
       const discarded: string[] = [];
-      const preopenOf = (who: string) => ({ preopen: { open: () => {}, discard: () => void discarded.push(who) } });
+      const preopenOf = (who: string) => ({
+        preopen: { open: () => {}, wait: () => void discarded.push(who), discard: () => {} },
+      });
       const first = await caller.acquire(key, preopenOf('first'));
       expect(discarded).toEqual([]);
       const second = caller.acquire(key, preopenOf('second'));

@@ -78,6 +78,9 @@ export class ObservedStore implements LeaseStore {
     this.extending.add();
     const answers = await this.#store.extend(claims);
     this.extensions.push({ claims: [...claims], answers });
+    claims.forEach(({ holder }, index) => {
+      if (answers[index] === 'extended') this.#taken.add(holder);
+    });
     this.extended.add();
     return answers;
   }
@@ -110,7 +113,7 @@ export class ObservedStore implements LeaseStore {
 
   get hint(): LeaseStore['hint'] {
     const { hint } = this.#store;
-    return hint && ((claim, attempt) => this.hinted.run(hint.call(this.#store, claim, attempt)));
+    return hint && ((claim) => this.hinted.run(hint.call(this.#store, claim)));
   }
 
   transfer(claim: Claim, successor: string): Promise<boolean> {

@@ -16,7 +16,8 @@ describeWithShop('an offer', () => {
   /** What becomes of what a turn begins with. */
   function noting() {
     const noted: string[] = [];
-    const preopen = { open: () => void noted.push('opened'), discard: () => void noted.push('discarded') };
+    const discard = () => void noted.push('discarded');
+    const preopen = { open: () => void noted.push('opened'), wait: discard, discard };
     return { noted, preopen };
   }
 

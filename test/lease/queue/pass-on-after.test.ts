@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { expect, test, vi } from 'vitest';
 import { eventually } from '../../support/eventually.js';
 import { describeWithShop, gate } from '../../support/shop.js';
@@ -65,19 +64,5 @@ describeWithShop('the time for which a process keeps a key from others that wait
     await actor.store.released.settled();
     expect(holders.size).toBe(1);
     expect(await sentAbout(stage(), key)).toEqual(['acquire', 'yield', 'yield', 'release']);
-  });
-
-  test('gives the key to nobody where the question beside COMMIT tells that nobody waits', async () => {
-    const [actor, key] = [direct({ passOnAfter: 50 }), someKey()];
-    const callers = [60, 60, 60].map(async (duration) => {
-      const turn = await actor.acquire(key);
-      clock.now += duration;
-      turn.hint(randomUUID());
-      await actor.store.hinted.settled();
-      turn.end();
-    });
-    await Promise.all(callers);
-    await actor.store.released.settled();
-    expect(await sentAbout(stage(), key)).toEqual(['acquire', 'hint', 'hint', 'hint', 'release']);
   });
 });

@@ -102,7 +102,7 @@ describe('a memory store', () => {
     const told: unknown[] = [];
     const watch = await store.watch(claim.key, (wakeUp) => told.push(wakeUp));
     await store.acquire(claim);
-    await store.hint?.(claim, 'attempt');
+    await store.hint?.(claim);
     await store.release(claim, true);
     await setImmediate();
     expect(told).toEqual([]);
