@@ -7,14 +7,9 @@ import { InsideTransactionError, StaleTokenError, TransactionAbortedError } from
 import { LazyAbort } from '../../src/base/lazy-abort.js';
 import type { Connection, Database } from '../../src/database/database.js';
 import { Fencing } from '../../src/fencing/fencing.js';
-import {
-  type Admission,
-  buildRequest,
-  Opening,
-  type OpeningOptions,
-  requestOf,
-} from '../../src/transaction/admission.js';
+import { type Admission, requestOf } from '../../src/transaction/admission.js';
 import type { Call } from '../../src/transaction/call.js';
+import { buildRequest, Opening, type OpeningOptions } from '../../src/transaction/opening.js';
 import { fencedTransaction } from '../../src/transaction/transaction.js';
 import { eventually } from '../support/eventually.js';
 import { FenceWorld } from '../support/fence-world.js';
