@@ -61,25 +61,6 @@ describeWithShop('an admission', () => {
     },
   );
 
-  test('makes a row that says which tokens are older than it', async () => {
-    const before = await turn(`key ${randomUUID()}`);
-    const key = `key ${randomUUID()}`;
-    const first = await turn(key);
-    await turn(key);
-    const { rows } = await shop.admin.query('SELECT born::text FROM fenced_lock.admission WHERE key = $1', [key]);
-    const born = BigInt((rows[0] as { born: string }).born);
-    expect(born).toBeGreaterThanOrEqual(before);
-    expect(born).toBeLessThan(first);
-  });
-
-  test('lets no statement of the work run longer than the work may', async () => {
-    const { client, token } = await admitted(`key ${randomUUID()}`);
-    await token;
-    const { rows } = await client.query("SELECT current_setting('statement_timeout') AS statement");
-    expect(rows).toEqual([{ statement: '12345ms' }]);
-    await client.query('ROLLBACK');
-  });
-
   test('lets them run a little longer than the timeout, which so has the first word', async () => {
     const { key } = await shop.product(1);
     const rows = await shop
