@@ -9,8 +9,7 @@ import { RunningHooks } from './call/hooks.js';
 import { whereAnswered } from './call/installed.js';
 import type { Lock, Work } from './call/lock.js';
 import { type OnceResult, oncePer } from './call/once-per.js';
-import { OpenHandles } from './call/open-handles.js';
-import { forceRelease, inspect, type LockState, list } from './call/operators.js';
+import { inspect, type LockState, list, take } from './call/operators.js';
 import type { LockCall, Parts } from './call/parts.js';
 import { type TryResult, tryWithLock, withLock } from './call/with-lock.js';
 import type { Database, Query } from './database/database.js';
@@ -86,11 +85,11 @@ export interface Ports {
 export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Ports) {
   const { store, room, renewal, database, lookout, resolve, disconnect } = ports;
   const { roomId, fencing, emit } = ports;
-  const [handles, hooks] = [new OpenHandles(), new RunningHooks()];
+  const [handles, hooks]: [Parts['handles'], RunningHooks] = [new Set(), new RunningHooks()];
   const parts: Parts = { name, room, roomId, handles, hooks, fencing, lookout, emit };
   /** `last` runs at the end, while calls are still turned away. */
   const close = async (last: () => Promise<void> = async () => {}): Promise<void> => {
-    const givenBack = () => Promise.all([room.close(), handles.closeAll()]);
+    const givenBack = () => Promise.all([room.close(), ...[...handles].map((handle) => handle.close())]);
     await givenBack();
     // A call gives its lease back when its COMMIT is answered, and its hooks begin some microtasks later.
     await turnOfLoop();
@@ -258,7 +257,8 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
         const checked = checkKey(key);
         const checkedSeen = checkSeen(seen);
         refuseInsideLock('$locks.forceRelease', holds(checked) ? checked : undefined);
-        return await forceRelease(parts, store, database, checked, resolve(NONE), checkedSeen);
+        const taken = await take(parts, store, database, checked, resolve(NONE), checkedSeen);
+        return taken !== undefined && (taken.leaseTaken || taken.ended.length > 0);
       },
       /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */
       async close(): Promise<void> {

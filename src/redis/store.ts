@@ -14,13 +14,13 @@ import {
   type Watch,
 } from '../lease/store.js';
 import type { ClusterClient, RedisClient } from './client.js';
-import { CommandSender } from './command-sender.js';
+import { CommandSender } from './commands.js';
 import { isRedirection, isReply, presentable } from './errors.js';
-import { escaped, keyOf, type Names, namesOf } from './keys.js';
-import { Subscriber } from './pubsub/subscriber.js';
-import type { PubSub } from './pubsub/subscriber-connection.js';
+import { escaped, keyOf, type Names, namesOf } from './names.js';
 import { isUnknownScript, type Script } from './script.js';
 import * as scripts from './scripts.generated.js';
+import { Subscriber } from './subscriber/subscriber.js';
+import type { PubSub } from './subscriber/subscriber-connection.js';
 import { type Nodes, nodesOf } from './topology/nodes.js';
 
 export interface RedisStoreOptions {

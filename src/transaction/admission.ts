@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { LONGEST_TIME } from '../base/clock.js';
-import type { Query, Statement, TextRow } from '../database/database.js';
+import type { Statement, TextRow } from '../database/database.js';
 import { ADMIT, ADMIT_KEYS } from '../database/sql.js';
 
 /**
@@ -124,11 +124,4 @@ export function readAdmission(
 
 function nameOf(text: string): string {
   return `fenced_lock ${createHash('sha256').update(text).digest('hex').slice(0, 16)}`;
-}
-
-/** Sends an admission in a transaction that has already begun. */
-export async function admit(query: Query, request: AdmissionRequest): Promise<Admission> {
-  const { statement, attempt } = admissionStatement(request);
-  const [row] = await query(statement.text, statement.values);
-  return readAdmission({ keys: request.keys, attempt }, [[row?.['answer'] as string]]);
 }

@@ -110,21 +110,6 @@ describeWithShop('a handle that is handed on', () => {
     expect((await shop.row(id))?.quantity).toBe(5);
   });
 
-  test('takes all of its keys along', async () => {
-    const [one, two] = [await shop.product(10), await shop.product(10)];
-    const lock = await prisma.$lock([one.key, two.key]);
-    const resumed = await shop.client().prisma.$resumeLock(journey(lock));
-    expect(resumed.keys).toEqual(lock.keys);
-    await expect(sellOne(lock, one.id)).rejects.toMatchObject({ code: 'STALE_TOKEN' });
-    for (const { id } of [one, two]) await sellOne(resumed, id);
-    await lock.release();
-    for (const { key } of [one, two]) {
-      expect(await shop.client().prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
-    }
-    await resumed.release();
-    expect(await shop.client().prisma.$withLock([one.key, two.key], () => 'next')).toBe('next');
-  });
-
   test('is refused where another holder has been admitted meanwhile', async () => {
     const { id, key } = await shop.product(10);
     const lock = await prisma.$lock(key);

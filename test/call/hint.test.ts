@@ -4,7 +4,7 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { afterEach, expect, inject, test, vi } from 'vitest';
 import { fencedLock } from '../../src/index.js';
-import { namesOf } from '../../src/redis/keys.js';
+import { namesOf } from '../../src/redis/names.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { aroundScripts } from '../support/around-scripts.js';
 import { eventually } from '../support/eventually.js';

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { Deadline } from '../../src/base/clock.js';
 import { InsideTransactionError, StaleTokenError, TransactionAbortedError } from '../../src/base/errors.js';
 import { LazyAbort } from '../../src/base/lazy-abort.js';
+import { type PlainTx, poolDatabase, queryOver } from '../../src/connection/pool-database.js';
 import type { Connection, Database } from '../../src/database/database.js';
 import { Fencing } from '../../src/fencing/fencing.js';
 import { type Admission, requestOf } from '../../src/transaction/admission.js';
@@ -13,7 +14,6 @@ import { buildRequest, Opening, type OpeningOptions } from '../../src/transactio
 import { fencedTransaction } from '../../src/transaction/transaction.js';
 import { eventually } from '../support/eventually.js';
 import { FenceWorld } from '../support/fence-world.js';
-import { type PlainTx, plainDatabase } from '../support/plain-database.js';
 import { gate } from '../support/shop.js';
 
 type Work<R> = (tx: PlainTx, admission: Admission) => Promise<R>;
@@ -31,7 +31,7 @@ describe.each([
   beforeAll(() => {
     pool = new Pool({ connectionString, max: 2 });
     const rescue = new Pool({ connectionString, max: 1 });
-    database = plainDatabase(pool, rescue);
+    database = poolDatabase(pool, queryOver(rescue));
     afterAll(() => Promise.all([pool.end(), rescue.end()]));
   });
 

@@ -8,9 +8,9 @@ import type { LeaseOptions, LeaseRequest } from '../../src/lease/queue/request.j
 import { WaitingRoom, type WaitingRoomOptions } from '../../src/lease/queue/waiting-room.js';
 import { Renewal } from '../../src/lease/renewal.js';
 import type { LeaseStore } from '../../src/lease/store.js';
-import type { MemoryStore } from '../../src/lease/stores/memory.js';
-import { namesOf } from '../../src/redis/keys.js';
+import { namesOf } from '../../src/redis/names.js';
 import { RedisStore } from '../../src/redis/store.js';
+import type { MemoryStore } from '../../src/stores/memory.js';
 import { ObservedStore } from './queue/observed-store.js';
 
 export { Tally, turnOfLoop } from './queue/tally.js';

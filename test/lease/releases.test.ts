@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Claim, LeaseStore } from '../../src/lease/store.js';
-import { namesOf } from '../../src/redis/keys.js';
+import { namesOf } from '../../src/redis/names.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
 import { holderOf, leaseName, PREFIX, someKey } from './actors.js';

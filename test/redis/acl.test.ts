@@ -7,7 +7,7 @@ import { describeWithRedis } from '../support/redis-suite.js';
 import { gate, Shop } from '../support/shop.js';
 import { everything, FOR_LIST, RIGHTS, refusedTo } from './rights.js';
 
-/** As in src/redis/pubsub/subscriber.ts. */
+/** As in src/redis/subscriber/subscriber.ts. */
 const PING_EVERY = 5_000;
 
 describeWithRedis('a Redis user with the rights of docs/rights.md', (redis) => {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Claim, LeaseStore } from '../../src/lease/store.js';
-import { namesOf } from '../../src/redis/keys.js';
+import { namesOf } from '../../src/redis/names.js';
 import { RedisStore } from '../../src/redis/store.js';
 import { PREFIX, someKey } from '../lease/actors.js';
 import { claimOf } from '../lease/claims.js';

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { luaModule } from '../../scripts/generate/lua.js';
 import { LockUnavailableError } from '../../src/base/errors.js';
 import type { Claim } from '../../src/lease/store.js';
-import { namesOf } from '../../src/redis/keys.js';
+import { namesOf } from '../../src/redis/names.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { RedisStore } from '../../src/redis/store.js';
 import { Actor, holderOf, leaseName, PREFIX, someKey } from '../lease/actors.js';

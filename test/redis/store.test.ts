@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Redis, type RedisOptions } from 'ioredis';
 import { Redis as Redis5, type RedisOptions as Redis5Options } from 'ioredis-5';
 import { afterAll, beforeAll, inject, onTestFinished } from 'vitest';
-import { namesOf } from '../../src/redis/keys.js';
+import { namesOf } from '../../src/redis/names.js';
 import { RedisStore } from '../../src/redis/store.js';
 import type { StoreActor } from '../lease/claims.js';
 import { describeOrder } from '../lease/order-contract.js';

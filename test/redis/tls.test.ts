@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Redis, type RedisOptions } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { LockUnavailableError } from '../../src/base/errors.js';
-import { SubscriberConnection } from '../../src/redis/pubsub/subscriber-connection.js';
+import { SubscriberConnection } from '../../src/redis/subscriber/subscriber-connection.js';
 import { Actor, receivers, someKey } from '../lease/actors.js';
 import { eventually } from '../support/eventually.js';
 import { freePort, type RedisServer, startRedis } from '../support/servers/index.js';

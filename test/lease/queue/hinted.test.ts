@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import type { Preopen, PreopenMoment } from '../../../src/lease/queue/request.js';
-import { namesOf } from '../../../src/redis/keys.js';
+import { namesOf } from '../../../src/redis/names.js';
 import { untilHolds } from '../../support/eventually.js';
 import { describeWithShop } from '../../support/shop.js';
 import { holderOf, leaseName, PREFIX, queueName, someKey } from '../actors.js';

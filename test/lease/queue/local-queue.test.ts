@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { LockTimeoutError, LockUnavailableError } from '../../../src/base/errors.js';
-import { namesOf } from '../../../src/redis/keys.js';
+import { namesOf } from '../../../src/redis/names.js';
 import * as scripts from '../../../src/redis/scripts.generated.js';
 import { untilHolds } from '../../support/eventually.js';
 import { describeWithShop, gate } from '../../support/shop.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { expect, inject, test, vi } from 'vitest';
-import { namesOf } from '../../../src/redis/keys.js';
+import { namesOf } from '../../../src/redis/names.js';
 import { untilHolds } from '../../support/eventually.js';
 import { startFaultProxy } from '../../support/fault-proxy.js';
 import { describeWithShop, gate } from '../../support/shop.js';

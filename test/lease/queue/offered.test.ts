@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { namesOf } from '../../../src/redis/keys.js';
+import { namesOf } from '../../../src/redis/names.js';
 import { untilHolds } from '../../support/eventually.js';
 import { describeWithShop, gate } from '../../support/shop.js';
 import { PREFIX, queueName, receivers, someKey } from '../actors.js';

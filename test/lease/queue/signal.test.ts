@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { namesOf } from '../../../src/redis/keys.js';
+import { namesOf } from '../../../src/redis/names.js';
 import * as scripts from '../../../src/redis/scripts.generated.js';
 import { describeWithShop, gate } from '../../support/shop.js';
 import { holderOf, leaseName, PREFIX, someKey } from '../actors.js';

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { askServer } from '../../../src/addons/testing/servers/redis-ping.js';
 import type { RedisServer } from '../../../src/addons/testing/servers/redis-server.js';
 import type { ClusterClient } from '../../../src/redis/client.js';
-import { namesOf } from '../../../src/redis/keys.js';
+import { namesOf } from '../../../src/redis/names.js';
 import * as scripts from '../../../src/redis/scripts.generated.js';
 import { RedisStore } from '../../../src/redis/store.js';
 import { slotOf } from '../../../src/redis/topology/slot.js';
