@@ -14,9 +14,6 @@ import type { LockCall, Parts } from './call/parts.js';
 import { type TryResult, tryWithLock, withLock } from './call/with-lock.js';
 import type { Database, Query } from './database/database.js';
 import type { Fencing } from './fencing/fencing.js';
-import type { WaitingRoom } from './lease/queue/waiting-room.js';
-import type { Renewal } from './lease/renewal.js';
-import type { LeaseStore } from './lease/store.js';
 import type {
   HandleState,
   LockOptions,
@@ -37,6 +34,9 @@ import {
 } from './options/validate-call.js';
 import { refuseInsideLock, refuseInsideTransaction } from './prisma/inside-transaction.js';
 import type { NOT_ON_TX } from './prisma/tx.js';
+import type { Renewal } from './waiting/renewal.js';
+import type { WaitingRoom } from './waiting/room.js';
+import type { LeaseStore } from './waiting/store.js';
 
 /**
  * The client of a lock's transaction: the caller's client with its extensions, without the methods that would leave the

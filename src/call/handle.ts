@@ -14,10 +14,10 @@ import {
 import { holds, refuseNestedCall } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import { TOUCH } from '../database/sql.js';
-import { LeaseSet, type LeaseUser, type Turn, withOthers } from '../lease/lease.js';
 import type { HandleState, ResolvedLockOptions, TransactionOptions } from '../options/options.js';
 import { checkWork, resolveTransactionOptions } from '../options/validate-call.js';
 import { fencedTransaction } from '../transaction/transaction.js';
+import { LeaseSet, type LeaseUser, type Turn, withOthers } from '../waiting/lease.js';
 import type { HookName } from './hooks.js';
 import { CallHooks, type Lock, type Work, workOf } from './lock.js';
 import { type LockCall, type Parts, traced } from './parts.js';

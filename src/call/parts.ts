@@ -1,9 +1,9 @@
 import { CallTrace } from '../base/call-trace.js';
 import type { LockMessage } from '../base/messages.js';
 import type { Database, Query } from '../database/database.js';
-import type { WaitingRoom } from '../lease/queue/waiting-room.js';
 import type { LockOptions, ResolvedLockOptions } from '../options/options.js';
 import type { TransactionParts } from '../transaction/call.js';
+import type { WaitingRoom } from '../waiting/room.js';
 import type { RunningHooks } from './hooks.js';
 
 /** What the calls of one extended client share. */

@@ -12,7 +12,7 @@ import {
   type Reach,
   type WakeUp,
   type Watch,
-} from '../lease/store.js';
+} from '../waiting/store.js';
 import type { ClusterClient, RedisClient } from './client.js';
 import { CommandSender } from './commands.js';
 import { isRedirection, isReply, presentable } from './errors.js';

@@ -12,7 +12,7 @@ import {
   NotAsked,
   type WakeUp,
   type Watch,
-} from '../lease/store.js';
+} from '../waiting/store.js';
 
 /**
  * How long a failed store is not asked. After that, one probe in the background finds out whether it is back;

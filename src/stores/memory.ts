@@ -11,7 +11,7 @@ import {
   MOST_WAITERS,
   type WakeUp,
   type Watch,
-} from '../lease/store.js';
+} from '../waiting/store.js';
 import { MemoryLeases, type Receiver } from './memory-leases.js';
 
 /**

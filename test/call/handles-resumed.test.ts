@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
-import { turnOfLoop } from '../lease/actors.js';
 import { aroundScripts } from '../support/around-scripts.js';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
+import { turnOfLoop } from '../waiting/actors.js';
 import { type Handle, registered, sellOne } from './handle-work.js';
 
 describeWithShop('a handle that is handed on', () => {

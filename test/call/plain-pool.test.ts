@@ -8,10 +8,10 @@ import type { Parts } from '../../src/call/parts.js';
 import { withLock } from '../../src/call/with-lock.js';
 import { type PlainTx, poolDatabase, queryOver } from '../../src/connection/pool-database.js';
 import { Fencing } from '../../src/fencing/fencing.js';
-import { WaitingRoom } from '../../src/lease/queue/waiting-room.js';
-import { Renewal } from '../../src/lease/renewal.js';
 import { BUILT_IN, DEFAULTS, type ResolvedLockOptions } from '../../src/options/options.js';
 import { RedisStore } from '../../src/redis/store.js';
+import { Renewal } from '../../src/waiting/renewal.js';
+import { WaitingRoom } from '../../src/waiting/room.js';
 import { FenceWorld } from '../support/fence-world.js';
 import { describeWithShop } from '../support/shop.js';
 

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { memoryStore } from '../../src/index.js';
-import { turnOfLoop } from '../lease/queue/tally.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+import { turnOfLoop } from '../waiting/tally.js';
 
 describeWithShop('turns', () => {
   const shop = new Shop();

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { Claim, LeaseStore } from '../../src/lease/store.js';
 import { namesOf } from '../../src/redis/names.js';
 import { RedisStore } from '../../src/redis/store.js';
-import { PREFIX, someKey } from '../lease/actors.js';
-import { claimOf } from '../lease/claims.js';
+import type { Claim, LeaseStore } from '../../src/waiting/store.js';
 import { describeWithRedis } from '../support/redis-suite.js';
+import { PREFIX, someKey } from '../waiting/actors.js';
+import { claimOf } from '../waiting/claims.js';
 
 const MEGABYTE = 1 << 20;
 /** No other client is served meanwhile. In CPU time, which does not depend on what else the machine does; milliseconds. */

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import type { RedisStore } from '../../src/redis/store.js';
-import { someKey } from '../lease/actors.js';
-import { claimOf } from '../lease/claims.js';
+import { someKey } from '../waiting/actors.js';
+import { claimOf } from '../waiting/claims.js';
 
 const PAGE = readFileSync(new URL('../../docs/rights.md', import.meta.url), 'utf8');
 const users = [...PAGE.matchAll(/^ACL SETUSER shop on >password (.+)$/gm)].map(([, rights = '']) => rights.split(' '));

@@ -1,6 +1,6 @@
 import { after, OVERDUE, stop, type Timer, within } from '../../base/clock.js';
 import type { Emit, FencedLockEvent } from '../../base/events.js';
-import type { WakeUp, Watch } from '../../lease/store.js';
+import type { WakeUp, Watch } from '../../waiting/store.js';
 import { isRedirection, presentable } from '../errors.js';
 import type { Nodes } from '../topology/nodes.js';
 import { type PubSub, SubscriberConnection, type SubscriberSettings } from './subscriber-connection.js';
