@@ -298,7 +298,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'an operation in flight at the return is committed',
-    file: 'src/call/lock.ts',
+    file: 'src/call/work.ts',
     change: [['if (inFlight !== undefined) throw', 'if (inFlight === null) throw']],
     tests: ['test/call/forgotten-await'],
     only: 'a helper that is not awaited',
