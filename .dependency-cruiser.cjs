@@ -8,11 +8,11 @@ const layer = (name, from, ...to) => ({
 
 /** Each room of src/, and the rooms and ports that it may import; base/ is for all. */
 const ROOMS = {
-  call: ['options/', 'lease/', 'transaction/', 'fencing/', 'database/'],
+  call: ['options/', 'waiting/', 'transaction/', 'fencing/', 'database/'],
   options: ['stores/memory'],
-  lease: [],
-  stores: ['lease/store'],
-  redis: ['lease/store'],
+  waiting: [],
+  stores: ['waiting/store'],
+  redis: ['waiting/store'],
   database: [],
   fencing: ['database/'],
   transaction: ['database/', 'fencing/'],
@@ -32,8 +32,8 @@ const TOP = {
   index: ['client', 'extension', 'current', 'call/', 'options/', 'stores/memory'],
   current: ['client', 'call/lock', 'prisma/client'],
   extension: ['assemble', 'client', 'call/', 'options/', 'prisma/'],
-  client: ['call/', 'options/', 'lease/', 'database/', 'fencing/', 'transaction/', 'prisma/'],
-  assemble: ['call/', 'options/', 'lease/', 'stores/', 'redis/', 'database/', 'fencing/', 'transaction/', 'prisma/'],
+  client: ['call/', 'options/', 'waiting/', 'database/', 'fencing/', 'transaction/', 'prisma/'],
+  assemble: ['call/', 'options/', 'waiting/', 'stores/', 'redis/', 'database/', 'fencing/', 'transaction/', 'prisma/'],
 };
 const file = (name) => `^src/${name}[.]ts$`;
 const place = (name) => (name.endsWith('/') ? `^src/${name}` : file(name));
@@ -66,7 +66,7 @@ module.exports = {
       name: 'the-core-knows-no-prisma',
       comment: 'The fence serves plain pg as well; test/connection/plain.test.ts runs it there.',
       severity: 'error',
-      from: { path: '^src/(connection|database|transaction|fencing|lease)/' },
+      from: { path: '^src/(connection|database|transaction|fencing|waiting)/' },
       to: { path: ['^src/prisma/', 'node_modules/@prisma/'] },
     },
     {
@@ -91,7 +91,7 @@ module.exports = {
       '^src/base/',
       '^src/options/',
       '^src/(assemble|client|call/(operators|history|observed)|connection/pool-database)[.]ts$',
-      '^src/(fencing/fencing|lease/store|redis/names|redis/topology/slot)[.]ts$',
+      '^src/(fencing/fencing|waiting/store|redis/names|redis/topology/slot)[.]ts$',
       '^src/addons/board/(board|node-listener|options|client-source|source)[.]ts$',
     ),
     {

@@ -6,21 +6,22 @@ import type { Observed } from './call/observed.js';
 import { look } from './call/operators.js';
 import type { Query } from './database/database.js';
 import { Fencing } from './fencing/fencing.js';
-import { fixed, jittered, type PollDelay } from './lease/queue/poll-delay.js';
-import { WaitingRoom } from './lease/queue/waiting-room.js';
-import { Renewal } from './lease/renewal.js';
-import type { LeaseStore } from './lease/store.js';
 import { DEFAULTS, type RedisLike, type ResolvedOptions } from './options/options.js';
 import { fenceFactory } from './prisma/adapter.js';
 import { rejectSkipped } from './prisma/batches.js';
-import { checkClient, declarationsOf, fieldsOf, modelsOf } from './prisma/client.js';
+import { checkClient } from './prisma/client.js';
 import type { PrismaInternals } from './prisma/internals.js';
+import { declarationsOf, fieldsOf, modelsOf } from './prisma/models.js';
 import { Rescue, rescueFactory } from './prisma/rescue.js';
 import { prismaDatabases } from './prisma/transactions.js';
 import type { ClusterClient, RedisClient } from './redis/client.js';
 import { RedisStore } from './redis/store.js';
 import { FallbackStore } from './stores/fallback.js';
 import { QuorumStore } from './stores/quorum.js';
+import { fixed, jittered, type PollDelay } from './waiting/poll-delay.js';
+import { Renewal } from './waiting/renewal.js';
+import { WaitingRoom } from './waiting/room.js';
+import type { LeaseStore } from './waiting/store.js';
 
 /** Creates what the locks of one Prisma client stand on. Opens no connection. */
 export function assemble(client: PrismaInternals, options: ResolvedOptions) {

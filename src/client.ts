@@ -3,8 +3,7 @@ import { turnOfLoop } from './base/clock.js';
 import { InvalidOptionError } from './base/errors.js';
 import type { Emit } from './base/events.js';
 import { heldKey, holds } from './base/held-keys.js';
-import { MovingAverage } from './base/moving-average.js';
-import { type LockHandle, lock, resume } from './call/handle.js';
+import { type LockHandle, lock } from './call/handle.js';
 import { history, type LockHistory } from './call/history.js';
 import { RunningHooks } from './call/hooks.js';
 import { whereAnswered } from './call/installed.js';
@@ -12,12 +11,10 @@ import type { Lock, Work } from './call/lock.js';
 import { type OnceResult, oncePer } from './call/once-per.js';
 import { inspect, type LockState, list, take } from './call/operators.js';
 import type { LockCall, Parts } from './call/parts.js';
+import { resume } from './call/resume.js';
 import { type TryResult, tryWithLock, withLock } from './call/with-lock.js';
 import type { Database, Query } from './database/database.js';
 import type { Fencing } from './fencing/fencing.js';
-import type { WaitingRoom } from './lease/queue/waiting-room.js';
-import type { Renewal } from './lease/renewal.js';
-import type { LeaseStore } from './lease/store.js';
 import type {
   HandleState,
   LockOptions,
@@ -38,6 +35,9 @@ import {
 } from './options/validate-call.js';
 import { refuseInsideLock, refuseInsideTransaction } from './prisma/inside-transaction.js';
 import type { NOT_ON_TX } from './prisma/tx.js';
+import type { Renewal } from './waiting/renewal.js';
+import type { WaitingRoom } from './waiting/room.js';
+import type { LeaseStore } from './waiting/store.js';
 
 /**
  * The client of a lock's transaction: the caller's client with its extensions, without the methods that would leave the
@@ -87,8 +87,7 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
   const { store, room, renewal, database, lookout, resolve, disconnect } = ports;
   const { roomId, fencing, emit } = ports;
   const [handles, hooks]: [Parts['handles'], RunningHooks] = [new Set(), new RunningHooks()];
-  const commitTimes = new MovingAverage();
-  const parts: Parts = { name, room, roomId, handles, hooks, fencing, lookout, emit, commitTimes };
+  const parts: Parts = { name, room, roomId, handles, hooks, fencing, lookout, emit };
   /** `last` runs at the end, while calls are still turned away. */
   const close = async (last: () => Promise<void> = async () => {}): Promise<void> => {
     const givenBack = () => Promise.all([room.close(), ...[...handles].map((handle) => handle.close())]);

@@ -4,9 +4,9 @@ import { LockUnavailableError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
 import type { Database, Query, Row } from '../database/database.js';
 import { LAST_ADMISSIONS, SERVER_TIME } from '../database/sql.js';
-import { type KeyState, type LeaseStore, MOST_WAITERS } from '../lease/store.js';
 import type { ResolvedLockOptions, SeenState } from '../options/options.js';
 import type { Admission } from '../transaction/admission.js';
+import { type KeyState, type LeaseStore, MOST_WAITERS } from '../waiting/store.js';
 import type { Parts } from './parts.js';
 import { register, unleased } from './register.js';
 

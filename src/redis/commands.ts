@@ -1,5 +1,5 @@
 import { AnswerTimer, now, OVERDUE, turnOfLoop, within } from '../base/clock.js';
-import { Denied, isDenial, NotAsked, type Reach } from '../lease/store.js';
+import { Denied, isDenial, NotAsked, type Reach } from '../waiting/store.js';
 import type { ClusterClient, RedisClient } from './client.js';
 import { isReply, presentable, WHICH_URL } from './errors.js';
 import { isUnknownScript, type Script } from './script.js';

@@ -12,7 +12,7 @@ import {
   NotAsked,
   type WakeUp,
   type Watch,
-} from '../lease/store.js';
+} from '../waiting/store.js';
 
 /**
  * How long a failed store is not asked. After that, one probe in the background finds out whether it is back;
@@ -130,9 +130,8 @@ export class FallbackStore implements LeaseStore {
     return this.#store.hint && this.#hint;
   }
 
-  readonly #hint = async (claim: Claim, attempt: string): Promise<string | undefined> => {
-    if (this.isKnownAway(claim.key) || this.#grantedWithout.has(claim.holder)) return undefined;
-    return await this.#store.hint?.(claim, attempt);
+  readonly #hint = async (claim: Claim): Promise<void> => {
+    if (!this.isKnownAway(claim.key) && !this.#grantedWithout.has(claim.holder)) await this.#store.hint?.(claim);
   };
 
   transfer(claim: Claim, successor: string): Promise<boolean> {

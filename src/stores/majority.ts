@@ -1,5 +1,5 @@
 import { asError } from '../base/errors.js';
-import type { KeyState } from '../lease/store.js';
+import type { KeyState } from '../waiting/store.js';
 
 /** How many nodes make a majority: more than half of all, whether they answer or not. */
 export function majorityOf(nodes: number): number {

@@ -1,4 +1,4 @@
-import type { WakeUp } from '../lease/store.js';
+import type { WakeUp } from '../waiting/store.js';
 import { ExpiringMap } from './expiring-map.js';
 
 /** For how long a key is kept for the one whose turn it is, until that one takes it; milliseconds. */

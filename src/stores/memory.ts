@@ -11,7 +11,7 @@ import {
   MOST_WAITERS,
   type WakeUp,
   type Watch,
-} from '../lease/store.js';
+} from '../waiting/store.js';
 import { MemoryLeases, type Receiver } from './memory-leases.js';
 
 /**
@@ -66,18 +66,12 @@ class MemoryClient implements LeaseStore, Receiver {
     this.#name = name;
   }
 
-  async acquire({ key, holder, leaseTime }: Claim, { enter = 0, former }: Look = {}): Promise<AcquireResult> {
+  async acquire({ key, holder, leaseTime }: Claim, { enter = 0 }: Look = {}): Promise<AcquireResult> {
     const leases = this.#leases;
-    const isBehind = former !== undefined && leases.holderOf(key) === former;
-    if (isBehind) {
-      leases.leave(key, holder);
-      // The others sleep to the end of the former lease.
-      if (leases.leftOf(key) > leaseTime) leases.tell(key, { turn: holder, expiresIn: leaseTime });
-    }
     // A key that lost its holder told nobody, so whoever looks makes the offer.
     const isFree = leases.holderOf(key) === undefined;
     const isOwn = isFree && [undefined, holder].includes(leases.passOn(key, { own: holder }));
-    if (isBehind || isOwn || leases.holderOf(key) === holder) {
+    if (isOwn || leases.holderOf(key) === holder) {
       leases.put(key, holder, leaseTime, this.#name);
       return { taken: true, contended: leases.waiting(key) > 0 };
     }
@@ -124,11 +118,9 @@ class MemoryClient implements LeaseStore, Receiver {
     };
   }
 
-  async hint({ key, holder }: Claim, attempt: string): Promise<string | undefined> {
+  async hint({ key, holder }: Claim): Promise<void> {
     const next = this.#leases.firstOf(key);
-    if (next === undefined || this.#leases.holderOf(key) !== holder) return undefined;
-    this.#leases.tell(key, { next, former: { holder, attempt } });
-    return next;
+    if (next !== undefined && this.#leases.holderOf(key) === holder) this.#leases.tell(key, { next });
   }
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {

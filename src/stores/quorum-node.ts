@@ -1,6 +1,6 @@
 import { Deadline, now, OVERDUE, within } from '../base/clock.js';
 import { asError } from '../base/errors.js';
-import { type AcquireResult, type Claim, isForeignValue, type LeaseStore, type Look } from '../lease/store.js';
+import { type AcquireResult, type Claim, isForeignValue, type LeaseStore, type Look } from '../waiting/store.js';
 
 /** Share of the lease time that a node may take to answer; and the least time, within which a busy machine answers, in ms. */
 const SHARE = 1 / 20;

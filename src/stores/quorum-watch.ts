@@ -1,5 +1,5 @@
 import { after, stop, type Timer } from '../base/clock.js';
-import type { LeaseStore, WakeUp, Watch } from '../lease/store.js';
+import type { LeaseStore, WakeUp, Watch } from '../waiting/store.js';
 import { Ballot, majorityOf } from './majority.js';
 
 /** How long to wait for the wake-ups of the other nodes: an earlier look would see half of a release; milliseconds. */

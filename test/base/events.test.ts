@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { type FencedLockEvent, toEmit } from '../../src/base/events.js';
-import { turnOfLoop } from '../lease/actors.js';
+import { turnOfLoop } from '../waiting/actors.js';
 
 const EVENT: FencedLockEvent = { type: 'lease-lost', key: 'stock:1', error: new Error('gone') };
 afterEach(() => void vi.restoreAllMocks());

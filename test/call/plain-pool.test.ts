@@ -2,17 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { MovingAverage } from '../../src/base/moving-average.js';
 import { RunningHooks } from '../../src/call/hooks.js';
 import type { Work } from '../../src/call/lock.js';
 import type { Parts } from '../../src/call/parts.js';
 import { withLock } from '../../src/call/with-lock.js';
 import { type PlainTx, poolDatabase, queryOver } from '../../src/connection/pool-database.js';
 import { Fencing } from '../../src/fencing/fencing.js';
-import { WaitingRoom } from '../../src/lease/queue/waiting-room.js';
-import { Renewal } from '../../src/lease/renewal.js';
 import { BUILT_IN, DEFAULTS, type ResolvedLockOptions } from '../../src/options/options.js';
 import { RedisStore } from '../../src/redis/store.js';
+import { Renewal } from '../../src/waiting/renewal.js';
+import { WaitingRoom } from '../../src/waiting/room.js';
 import { FenceWorld } from '../support/fence-world.js';
 import { describeWithShop } from '../support/shop.js';
 
@@ -45,7 +44,6 @@ describeWithShop('$withLock over a bare pool of pg, without Prisma', () => {
       fencing: new Fencing('fence', new Set(), new Map()),
       lookout: database.rescue,
       emit,
-      commitTimes: new MovingAverage(),
     };
     const options = { ...BUILT_IN, ...given };
     const client = {};

@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { ExpiringMap } from '../../src/stores/expiring-map.js';
 import { memoryStore } from '../../src/stores/memory.js';
-import { PREFIX, someKey } from '../lease/actors.js';
-import { claimOf, LONG } from '../lease/claims.js';
-import { clock } from '../lease/stopped-clock.js';
+import { PREFIX, someKey } from '../waiting/actors.js';
+import { claimOf, LONG } from '../waiting/claims.js';
+import { clock } from '../waiting/stopped-clock.js';
 
 vi.mock('../../src/base/clock.js', async (original) => {
-  const { stopped } = await import('../lease/stopped-clock.js');
+  const { stopped } = await import('../waiting/stopped-clock.js');
   return stopped(await original());
 });
 

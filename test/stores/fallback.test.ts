@@ -4,12 +4,12 @@ import { now } from '../../src/base/clock.js';
 import { LockUnavailableError } from '../../src/base/errors.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { FallbackStore } from '../../src/stores/fallback.js';
-import { Actor, FOR_EVER, holderOf, leaseName, someKey } from '../lease/actors.js';
-import { ObservedStore } from '../lease/queue/observed-store.js';
-import { namesOfScripts } from '../lease/watched-redis.js';
 import { Monitor } from '../redis/monitor.js';
 import { eventually, untilHolds } from '../support/eventually.js';
 import { describeWithRedis } from '../support/redis-suite.js';
+import { Actor, FOR_EVER, holderOf, leaseName, someKey } from '../waiting/actors.js';
+import { ObservedStore } from '../waiting/observed-store.js';
+import { namesOfScripts } from '../waiting/watched-redis.js';
 
 /** How long one command may take. */
 const COMMAND_TIME = 150;

@@ -3,10 +3,10 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { memoryStore } from '../../src/stores/memory.js';
 import { MemoryLeases } from '../../src/stores/memory-leases.js';
-import { PREFIX, someKey } from '../lease/actors.js';
-import { claimOf, type MakeActor } from '../lease/claims.js';
-import { describeOrder } from '../lease/order-contract.js';
-import { describeStore } from '../lease/store-contract.js';
+import { PREFIX, someKey } from '../waiting/actors.js';
+import { claimOf, type MakeActor } from '../waiting/claims.js';
+import { describeOrder } from '../waiting/order-contract.js';
+import { describeStore } from '../waiting/store-contract.js';
 
 function actorsOf(memory = memoryStore()): MakeActor {
   return (name) => {
@@ -102,7 +102,7 @@ describe('a memory store', () => {
     const told: unknown[] = [];
     const watch = await store.watch(claim.key, (wakeUp) => told.push(wakeUp));
     await store.acquire(claim);
-    await store.hint?.(claim, 'attempt');
+    await store.hint?.(claim);
     await store.release(claim, true);
     await setImmediate();
     expect(told).toEqual([]);

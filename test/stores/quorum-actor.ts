@@ -1,11 +1,11 @@
 import type { Redis } from 'ioredis';
 import { emitOf } from '../../src/base/events.js';
-import { fixed, type PollDelay } from '../../src/lease/queue/poll-delay.js';
-import type { LeaseStore } from '../../src/lease/store.js';
 import { RedisStore } from '../../src/redis/store.js';
 import { QuorumStore } from '../../src/stores/quorum.js';
-import { type ActorOptions, connect, Party, PREFIX } from '../lease/actors.js';
+import { fixed, type PollDelay } from '../../src/waiting/poll-delay.js';
+import type { LeaseStore } from '../../src/waiting/store.js';
 import type { RedisGroup } from '../support/servers/index.js';
+import { type ActorOptions, connect, Party, PREFIX } from '../waiting/actors.js';
 
 /** How long one command may take. */
 const COMMAND_TIME = 2_000;

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { now } from '../../src/base/clock.js';
 import { LockUnavailableError } from '../../src/base/errors.js';
-import type { LeaseStore } from '../../src/lease/store.js';
-import { FOR_EVER, leaseName, someKey } from '../lease/actors.js';
-import { ObservedStore } from '../lease/queue/observed-store.js';
+import type { LeaseStore } from '../../src/waiting/store.js';
 import { untilHolds } from '../support/eventually.js';
 import { startQuorum } from '../support/servers/index.js';
 import { describeWithGroup } from '../support/site-suite.js';
+import { FOR_EVER, leaseName, someKey } from '../waiting/actors.js';
+import { ObservedStore } from '../waiting/observed-store.js';
 import type { QuorumActor } from './quorum-actor.js';
 import { holders, LEASE, quorumStage } from './quorum-stage.js';
 

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { sleep } from '../../src/base/clock.js';
-import type { LeaseStore } from '../../src/lease/store.js';
-import { leaseName, someKey } from '../lease/actors.js';
-import { claimOf } from '../lease/claims.js';
+import type { LeaseStore } from '../../src/waiting/store.js';
 import { untilHolds } from '../support/eventually.js';
 import { startQuorum } from '../support/servers/index.js';
 import { describeWithGroup } from '../support/site-suite.js';
+import { leaseName, someKey } from '../waiting/actors.js';
+import { claimOf } from '../waiting/claims.js';
 import type { QuorumActor } from './quorum-actor.js';
 import { holders, LEASE, quorumStage } from './quorum-stage.js';
 

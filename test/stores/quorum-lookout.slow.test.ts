@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { MOST_WAITERS } from '../../src/lease/store.js';
-import { queueName, someKey } from '../lease/actors.js';
+import { MOST_WAITERS } from '../../src/waiting/store.js';
 import { untilHolds } from '../support/eventually.js';
 import { startQuorum } from '../support/servers/index.js';
 import { describeWithGroup } from '../support/site-suite.js';
+import { queueName, someKey } from '../waiting/actors.js';
 import { quorumStage } from './quorum-stage.js';
 
 describeWithGroup(

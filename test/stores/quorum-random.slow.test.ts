@@ -1,13 +1,13 @@
 import { afterEach, expect, test } from 'vitest';
 import { now, sleep } from '../../src/base/clock.js';
-import type { Turn } from '../../src/lease/lease.js';
-import { leaseName, someKey } from '../lease/actors.js';
-import { overUnevenLine } from '../lease/queue/uneven-line.js';
+import type { Turn } from '../../src/waiting/lease.js';
 import { seed } from '../options/seed.js';
 import { untilHolds } from '../support/eventually.js';
 import { Random } from '../support/faults/random.js';
 import { type RedisGroup, type RedisServer, startQuorum } from '../support/servers/index.js';
 import { describeWithGroup } from '../support/site-suite.js';
+import { leaseName, someKey } from '../waiting/actors.js';
+import { overUnevenLine } from '../waiting/uneven-line.js';
 import { QuorumActor } from './quorum-actor.js';
 
 const RUNS = Number(process.env['FENCED_LOCK_RUNS'] ?? 3);

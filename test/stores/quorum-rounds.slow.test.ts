@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { now } from '../../src/base/clock.js';
-import { someKey } from '../lease/actors.js';
-import { overUnevenLine } from '../lease/queue/uneven-line.js';
 import { type RedisServer, startQuorum } from '../support/servers/index.js';
 import { describeWithGroup } from '../support/site-suite.js';
+import { someKey } from '../waiting/actors.js';
+import { overUnevenLine } from '../waiting/uneven-line.js';
 import { polled, QuorumActor, type QuorumOptions } from './quorum-actor.js';
 
 const ROUNDS = Number(process.env['FENCED_LOCK_ROUNDS'] ?? 50);

@@ -1,7 +1,7 @@
 import { afterEach } from 'vitest';
 import { answersPing } from '../../src/addons/testing/servers/redis-ping.js';
-import { holderOf } from '../lease/actors.js';
 import type { RedisGroup, RedisServer } from '../support/servers/index.js';
+import { holderOf } from '../waiting/actors.js';
 import { QuorumActor, type QuorumOptions } from './quorum-actor.js';
 
 /** Longer than a busy machine stands still. */

@@ -1,14 +1,14 @@
 import type { Redis } from 'ioredis';
 import { expect, test, vi } from 'vitest';
-import type { LeaseStore } from '../../src/lease/store.js';
 import { namesOf } from '../../src/redis/names.js';
-import { leaseName, PREFIX, receivers, someKey } from '../lease/actors.js';
-import { claimOf } from '../lease/claims.js';
-import { ObservedStore } from '../lease/queue/observed-store.js';
+import type { LeaseStore } from '../../src/waiting/store.js';
 import { untilHolds } from '../support/eventually.js';
 import { startQuorum } from '../support/servers/index.js';
 import { gate } from '../support/shop.js';
 import { describeWithGroup } from '../support/site-suite.js';
+import { leaseName, PREFIX, receivers, someKey } from '../waiting/actors.js';
+import { claimOf } from '../waiting/claims.js';
+import { ObservedStore } from '../waiting/observed-store.js';
 import { holders, quorumStage } from './quorum-stage.js';
 
 describeWithGroup(

@@ -1,7 +1,7 @@
-import { leaseName, queueName } from '../lease/actors.js';
-import { describeStore } from '../lease/store-contract.js';
 import { startQuorum } from '../support/servers/index.js';
 import { describeWithGroup } from '../support/site-suite.js';
+import { leaseName, queueName } from '../waiting/actors.js';
+import { describeStore } from '../waiting/store-contract.js';
 import { polled, QuorumActor } from './quorum-actor.js';
 
 for (const count of [3, 5]) {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { OVERDUE, within } from '../../base/clock.js';
 import { DOCS } from '../../base/errors.js';
 import { Reply } from '../../base/reply.js';
-import type { Claim, LeaseStore } from '../../lease/store.js';
+import type { Claim, LeaseStore } from '../../waiting/store.js';
 import { messageOf } from '../problem.js';
 import { type Check, fault, ok, warning } from './check.js';
 

@@ -1,6 +1,6 @@
 import { after, OVERDUE, stop, type Timer, within } from '../../base/clock.js';
 import type { Emit, FencedLockEvent } from '../../base/events.js';
-import type { WakeUp, Watch } from '../../lease/store.js';
+import type { WakeUp, Watch } from '../../waiting/store.js';
 import { isRedirection, presentable } from '../errors.js';
 import type { Nodes } from '../topology/nodes.js';
 import { type PubSub, SubscriberConnection, type SubscriberSettings } from './subscriber-connection.js';
@@ -302,12 +302,10 @@ function isSettled({ at, heardOn }: Channel): boolean {
 /** More characters than a message of this package has. */
 const LONGEST_MESSAGE = 256;
 
-/** A message is `look`, `next <holder> <former holder> <attempt>`, or `<holder> <milliseconds>`. */
+/** A message is `look`, `next <holder>`, or `<holder> <milliseconds>`. */
 function wakeUpOf(message: string): WakeUp {
   if (message.length > LONGEST_MESSAGE) return 'look';
-  const [first = '', second, holder = '', attempt = ''] = message.split(' ');
+  const [first = '', second] = message.split(' ');
   if (second === undefined) return 'look';
-  if (first !== 'next') return { turn: first, expiresIn: Number(second) };
-  // Older versions do not tell the former holder. Nobody is admitted behind the attempt ''.
-  return { next: second, former: { holder, attempt } };
+  return first === 'next' ? { next: second } : { turn: first, expiresIn: Number(second) };
 }

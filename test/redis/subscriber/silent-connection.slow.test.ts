@@ -1,6 +1,5 @@
 import { expect, inject, test } from 'vitest';
 import { namesOf } from '../../../src/redis/names.js';
-import { PREFIX } from '../../lease/actors.js';
 import { untilHolds } from '../../support/eventually.js';
 import type { FaultProxy } from '../../support/fault-proxy.js';
 import { Lines } from '../../support/faults/lines.js';
@@ -9,6 +8,7 @@ import type { RedisGroup } from '../../support/servers/index.js';
 import { Shop, type ShopOptions } from '../../support/shop.js';
 import { describeWithGroup } from '../../support/site-suite.js';
 import { TOPOLOGIES } from '../../support/topologies.js';
+import { PREFIX } from '../../waiting/actors.js';
 
 /**
  * How many connections for wake-ups a process has that waits for one key, and a wait time that is over before the next PING

@@ -3,15 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis, type RedisOptions } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import type { FencedLockEvent } from '../../../src/base/events.js';
-import type { WakeUp } from '../../../src/lease/store.js';
 import { Subscriber } from '../../../src/redis/subscriber/subscriber.js';
 import { nodesOf } from '../../../src/redis/topology/nodes.js';
-import { Actor, someKey, Tally } from '../../lease/actors.js';
+import type { WakeUp } from '../../../src/waiting/store.js';
 import { untilHolds } from '../../support/eventually.js';
 import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
 import { describeWithRedis, requireRedis } from '../../support/redis-suite.js';
 import { describeWithShop, gate } from '../../support/shop.js';
 import { startWorker } from '../../support/worker.js';
+import { Actor, someKey, Tally } from '../../waiting/actors.js';
 
 const closing: Array<() => void> = [];
 afterAll(() => {

@@ -9,12 +9,12 @@ import { namesOf } from '../../../src/redis/names.js';
 import * as scripts from '../../../src/redis/scripts.generated.js';
 import { RedisStore } from '../../../src/redis/store.js';
 import { slotOf } from '../../../src/redis/topology/slot.js';
-import { leaseName, PREFIX, someKey } from '../../lease/actors.js';
-import { claimOf } from '../../lease/claims.js';
-import { namesOfScripts } from '../../lease/watched-redis.js';
 import { eventually } from '../../support/eventually.js';
 import { startCluster } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
+import { leaseName, PREFIX, someKey } from '../../waiting/actors.js';
+import { claimOf } from '../../waiting/claims.js';
+import { namesOfScripts } from '../../waiting/watched-redis.js';
 import { Monitor } from '../monitor.js';
 import { ClusterActor, type ClusterActorOptions } from './cluster-actor.js';
 

@@ -2,7 +2,8 @@ import { type ClosedError, givenBackHandle, releasedHandle } from '../../../base
 import { holds, refuseNestedCall } from '../../../base/held-keys.js';
 import { LazyAbort } from '../../../base/lazy-abort.js';
 import type { LockHandle } from '../../../call/handle.js';
-import type { CallHooks, Work } from '../../../call/lock.js';
+import type { CallHooks } from '../../../call/hooks.js';
+import type { Work } from '../../../call/lock.js';
 import type { HandleState, ResolvedLockOptions, TransactionOptions } from '../../../options/options.js';
 import { checkWork, resolveTransactionOptions } from '../../../options/validate-call.js';
 import type { CallRecord } from './calls.js';

@@ -1,6 +1,5 @@
 import type { FencedLockEvent } from '../../../base/events.js';
-import { RunningHooks } from '../../../call/hooks.js';
-import { CallHooks } from '../../../call/lock.js';
+import { CallHooks, RunningHooks } from '../../../call/hooks.js';
 import type { LockOptions, ResolvedLockOptions } from '../../../options/options.js';
 import { Admissions } from './admissions.js';
 import { CallRecord, type FakeCall } from './calls.js';

@@ -6,7 +6,9 @@ import {
   TransactionAbortedError,
 } from '../../../base/errors.js';
 import { LazyAbort } from '../../../base/lazy-abort.js';
-import { type CallHooks, type Work, workOf } from '../../../call/lock.js';
+import type { CallHooks } from '../../../call/hooks.js';
+import type { Work } from '../../../call/lock.js';
+import { workOf } from '../../../call/work.js';
 import type { ResolvedLockOptions } from '../../../options/options.js';
 import type { FakeAdmission } from './admissions.js';
 import type { CallRecord } from './calls.js';

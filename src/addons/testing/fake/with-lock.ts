@@ -1,6 +1,6 @@
 import { LockTimeoutError } from '../../../base/errors.js';
-import { join } from '../../../call/joinable.js';
-import { joinableOf, type Work } from '../../../call/lock.js';
+import { join, joinableOf } from '../../../call/joined.js';
+import type { Work } from '../../../call/lock.js';
 import type { TryResult } from '../../../call/with-lock.js';
 import type { FakeLockCall, FakeParts } from './parts.js';
 import { fakeTransaction } from './transaction.js';
