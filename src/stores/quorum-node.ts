@@ -14,9 +14,10 @@ const PROBE_PAUSE = 1_000;
 export class QuorumNode {
   readonly store: LeaseStore;
   readonly #onChange: (failure: Error | undefined) => void;
-  /** The error of the last command, if it failed, and since when all have. */
+  /** The error of the last command, if it failed. */
   #failure: Error | undefined;
-  #failedAt = 0;
+  /** When it may have given or extended a lease last, if it has failed. */
+  #gaveAt = 0;
   #probePause = new Deadline(0);
   /** The looks without an answer, by holder. A node that is being connected to gets them later than they are made. */
   readonly #looks = new Map<string, Promise<AcquireResult>>();
@@ -66,6 +67,7 @@ export class QuorumNode {
   }
 
   acquire(claim: Claim, look: Look & { readonly atMost: number }): Promise<AcquireResult> {
+    this.#gaveAt = now();
     const answer = this.ask((store) => store.acquire(claim, look), look.atMost);
     const settled = () => void this.#looks.delete(claim.holder);
     this.#looks.set(claim.holder, answer);
@@ -75,11 +77,11 @@ export class QuorumNode {
 
   /**
    * Behind the look of the same holder that it undoes. Also sent to a failed node; but not once all leases have ended that
-   * the node gave before it failed: its client would keep the commands until it is back.
+   * the node may have given: its client would keep the commands until it is back.
    */
   async release(claim: Claim, quietly: boolean): Promise<true> {
     await this.#looks.get(claim.holder)?.catch(() => {});
-    const mayHave = now() - this.#failedAt <= claim.leaseTime;
+    const mayHave = now() - this.#gaveAt <= claim.leaseTime;
     if (this.#failure && !mayHave && !this.isProbeDue) throw this.#failure;
     await this.ask((store) => store.release(claim, quietly));
     return true;
@@ -90,7 +92,7 @@ export class QuorumNode {
     this.#failure = failure;
     if (failure) this.#probePause = new Deadline(PROBE_PAUSE);
     if (!isChange) return;
-    this.#failedAt = now();
+    this.#gaveAt = now();
     this.#onChange(failure);
   }
 }

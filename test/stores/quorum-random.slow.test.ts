@@ -14,7 +14,7 @@ const RUNS = Number(process.env['FENCED_LOCK_RUNS'] ?? 3);
 const STEPS = 60;
 const LEASE = 3_000;
 /** What is on its way arrives within this, and a lease that is left behind stays for longer. */
-const SETTLED = { timeout: 1_000, interval: 20 };
+const SETTLED = { timeout: 2_000, interval: 20 };
 /** Who is not served so long after everything is well again never will be. */
 const SOON = 20_000;
 
