@@ -131,8 +131,8 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'nested writes let through',
     file: 'src/fencing/fence.ts',
     change: [['if (unguarded !== undefined) {', 'if (unguarded === null) {']],
-    tests: ['test/fencing/writes/cells'],
-    only: 'nothing of it is written',
+    tests: ['test/fencing/writes/as-prisma'],
+    only: 'no guard',
     why: 'Prisma writes the rows that it finds, by statements without the condition.',
   },
   {
@@ -183,16 +183,16 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'nothing forbids a COMMIT',
     file: 'src/transaction/attempt.ts',
     change: [
-      ['    }\n    this.#mayCommit();\n    const', '    }\n    const'],
-      ['      this.#mayCommit();\n    } catch', '    } catch'],
+      ['    }\n    this.#checkCommit();\n    const', '    }\n    const'],
+      ['      this.#checkCommit();\n    } catch', '    } catch'],
     ],
     tests: ['test/transaction/traps', 'test/promises/g2-rows'],
     why: 'A lease that is lost, or a row that was fresher, would be committed past.',
   },
   {
     name: 'any answer to COMMIT is a commit',
-    file: 'src/transaction/attempt.ts',
-    change: [["if (tag === 'COMMIT')", 'if (tag)']],
+    file: 'src/transaction/commit.ts',
+    change: [["tag === 'COMMIT' ? undefined", 'tag ? undefined']],
     tests: ['test/transaction/traps'],
     only: 'swallowed SQL error',
     why: 'COMMIT of an aborted transaction is a ROLLBACK that reports success.',
@@ -200,13 +200,13 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'COMMIT of a transaction that is none any more',
     file: 'src/transaction/attempt.ts',
-    change: [['      if (connection.isOver && this.#ended === undefined) this.#ended = await this.#tagOfEnd();\n', '']],
+    change: [['      await this.#findEnd(connection);\n      this.#checkCommit();', '      this.#checkCommit();']],
     tests: ['test/transaction/ended-underneath'],
     why: 'The connection may answer well, and be in no transaction: its COMMIT succeeds, too.',
   },
   {
     name: 'a lost answer means rolled back',
-    file: 'src/transaction/lost-commit.ts',
+    file: 'src/transaction/commit.ts',
     change: [
       ['return code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2)) &&', 'return code !== null &&'],
     ],
@@ -215,7 +215,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'unknown means rolled back',
-    file: 'src/transaction/lost-commit.ts',
+    file: 'src/transaction/commit.ts',
     change: [
       [
         "if (outcome === 'unknown') {\n    return { error: new CommitUnknownError(leases.key, admission.xid, error), isUnknown: true };\n  }",
@@ -227,7 +227,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'outcome asked with the COMMIT still on its way',
-    file: 'src/transaction/lost-commit.ts',
+    file: 'src/transaction/commit.ts',
     change: [
       [
         'await rescue(END_BACKEND, [admission.pid, admission.xid, admission.epoch ?? null]);',
@@ -240,21 +240,21 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'epochs not compared',
-    file: 'src/transaction/lost-commit.ts',
+    file: 'src/transaction/commit.ts',
     change: [['admission.epoch !== undefined && admission.epoch === evidence.epoch', 'admission.epoch !== undefined']],
     tests: ['test/transaction/outcome'],
     why: 'After a crash an xid may be another transaction’s.',
   },
   {
     name: 'a history that was cut off, taken as whole',
-    file: 'src/transaction/lost-commit.ts',
+    file: 'src/transaction/commit.ts',
     change: [["turnsSince < REMEMBERED ? 'aborted' : 'unknown'", "turnsSince < 2n ** 62n ? 'aborted' : 'unknown'"]],
     tests: ['test/transaction/outcome'],
     why: 'Sixteen turns later the attempt is not in it any more.',
   },
   {
     name: 'the history of a younger row',
-    file: 'src/transaction/lost-commit.ts',
+    file: 'src/transaction/commit.ts',
     change: [['born === undefined || born >= admission.token', 'born === undefined']],
     tests: ['test/transaction/outcome'],
     why: 'The row may have been deleted since, as idle.',
@@ -298,7 +298,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'an operation in flight at the return is committed',
-    file: 'src/call/lock.ts',
+    file: 'src/call/work.ts',
     change: [['if (inFlight !== undefined) throw', 'if (inFlight === null) throw']],
     tests: ['test/call/forgotten-await'],
     only: 'a helper that is not awaited',
@@ -327,9 +327,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'given back while the successor works',
-    file: 'src/lease/queue/local-queue.ts',
+    file: 'src/waiting/key-queue.ts',
     change: [['        if (this.#turns === 0) this.#passOn(lease);', '        this.#passOn(lease);']],
-    tests: ['test/call/chain', 'test/lease/queue/hand-over'],
+    tests: ['test/call/chain', 'test/waiting/hand-over'],
     why: 'Another process would have the key beside it.',
   },
   {
@@ -342,9 +342,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'release that passes nothing on',
     file: 'lua/release.lua',
-    change: [
-      ['if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5], nil, ARGV[7]) then', 'if ARGV[4] and ARGV[7] then'],
-    ],
+    change: [['if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then', 'if ARGV[4] and ARGV[7] then']],
     tests: ['test/redis/store'],
     why: 'The key would go to whoever looks first.',
   },
@@ -358,7 +356,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'force: of another holder than the one that was seen',
     file: 'src/call/operators.ts',
-    change: [['if (seen !== undefined && seen.holder !== holder) return false;', '']],
+    change: [['if (seen !== undefined && seen.holder !== holder) return undefined;', '']],
     tests: ['test/call/operators'],
     only: 'leaves a later holder alone',
     why: 'An operator has decided about one holder. The next one is well.',
@@ -394,9 +392,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'quorum: half of the nodes are enough',
-    file: 'src/lease/stores/majority.ts',
+    file: 'src/stores/majority.ts',
     change: [['Math.floor(nodes / 2) + 1', 'Math.max(1, Math.floor(nodes / 2))']],
-    tests: ['test/lease/stores/quorum-rounds.slow', 'test/lease/stores/quorum.slow'],
+    tests: ['test/stores/quorum-rounds.slow', 'test/stores/quorum.slow'],
     why: 'Two would have the key.',
   },
   {
@@ -437,24 +435,24 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'expiry read off a timer',
-    file: 'src/lease/lease.ts',
+    file: 'src/waiting/lease.ts',
     change: [["    if (this.#loss === undefined && now() >= this.expiresAt) this.lose('expired');\n", '']],
-    tests: ['test/lease/renewal', 'test/transaction/traps'],
+    tests: ['test/waiting/renewal', 'test/transaction/traps'],
     only: 'before any timer',
     why: 'After a stop of the process replies come before overdue timers.',
   },
   {
     name: 'gone is no loss',
-    file: 'src/lease/renewal.ts',
+    file: 'src/waiting/renewal.ts',
     change: [["      lease.lose('gone');\n", '']],
-    tests: ['test/lease/renewal'],
+    tests: ['test/waiting/renewal'],
     only: 'somebody else has the key',
     why: 'The work would go on beside somebody else’s.',
   },
   {
     name: 'no beat',
     file: 'src/transaction/attempt.ts',
-    change: [['void connection\n      .query(STILL_HERE, [])', 'void Promise.resolve()']],
+    change: [['connection.query(STILL_HERE, [])', 'Promise.resolve()']],
     tests: ['test/promises/g5-crash'],
     only: 'is not ended, however long',
     why: 'A holder that is well and awaits something else would be ended as idle.',
@@ -471,8 +469,8 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/database/sql.ts',
     change: [
       [
-        'a.xact_start OPERATOR(pg_catalog.<)\n          (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-)',
-        'a.xact_start OPERATOR(pg_catalog.<)\n          (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+)',
+        'a.xact_start OPERATOR(pg_catalog.<)\n      (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-)',
+        'a.xact_start OPERATOR(pg_catalog.<)\n      (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+)',
       ],
     ],
     tests: ['test/database/sql', 'test/transaction/admission'],

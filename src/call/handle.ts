@@ -1,8 +1,5 @@
-import { randomUUID } from 'node:crypto';
-import type { CallTrace } from '../base/call-trace.js';
 import { withCaller } from '../base/caller.js';
-import { isTraced } from '../base/channels.js';
-import { Deadline, OVERDUE, sleep, within } from '../base/clock.js';
+import { Deadline, now, OVERDUE, sleep, within } from '../base/clock.js';
 import {
   type ClosedError,
   givenBackHandle,
@@ -13,14 +10,16 @@ import {
 } from '../base/errors.js';
 import { holds, refuseNestedCall } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
-import { LeaseSet, type LeaseUser, type Turn, withOthers } from '../lease/lease.js';
+import { TOUCH } from '../database/sql.js';
 import type { HandleState, ResolvedLockOptions, TransactionOptions } from '../options/options.js';
 import { checkWork, resolveTransactionOptions } from '../options/validate-call.js';
 import { fencedTransaction } from '../transaction/transaction.js';
-import type { HookName } from './hooks.js';
-import { CallHooks, type Lock, type Work, workOf } from './lock.js';
+import { type LeaseSet, type LeaseUser, withOthers } from '../waiting/lease.js';
+import { CallHooks } from './hooks.js';
+import type { HookName, Lock, Work } from './lock.js';
 import { type LockCall, type Parts, traced } from './parts.js';
-import { register, unleased } from './register.js';
+import { register } from './register.js';
+import { workOf } from './work.js';
 
 /**
  * After Postgres has refused a handle's token: how long its lease is left for the process that resumed it, and how
@@ -28,6 +27,9 @@ import { register, unleased } from './register.js';
  */
 const TRANSFER_TIME = 1_000;
 const TRANSFER_PAUSE = 50;
+/** How often the rows of an open handle's keys are touched, and when again if that failed; milliseconds. */
+const TOUCH_EVERY = 3_600_000;
+const TOUCH_AGAIN = 60_000;
 
 /**
  * A lock that is held until it is released, for work of more than one transaction. Its token is registered and
@@ -59,9 +61,12 @@ export interface LockHandle<Tx> extends Omit<Lock, 'toJSON' | HookName>, AsyncDi
 }
 
 /** Waits for the lock and registers its token. */
-export async function lock<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHandle<Tx>> {
+export function lock<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHandle<Tx>> {
+  return traced('$lock', parts, call, (call) => take(parts, call));
+}
+
+async function take<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHandle<Tx>> {
   const { keys, options, trace } = call;
-  if (trace === undefined && isTraced()) return await traced('$lock', parts, call, (traced) => lock(parts, traced));
   refuseNestedCall(keys, options.nested);
   const deadline = new Deadline(options.waitTime);
   const request = { options, deadline, mayShare: false };
@@ -72,7 +77,7 @@ export async function lock<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHa
   try {
     const tokens = await register(parts, call, leases, deadline);
     parts.room.throwIfClosing(leases.key);
-    return parts.handles.add(new Handle(parts, call, leases, tokens));
+    return opened(parts, call, leases, tokens);
   } catch (error) {
     leases.release();
     trace?.released();
@@ -80,59 +85,11 @@ export async function lock<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHa
   }
 }
 
-/** Takes over the lock of the handle that `state` was made from. That handle loses it. */
-export async function resume<Tx>(parts: Parts, call: LockCall<Tx>, state: HandleState): Promise<LockHandle<Tx>> {
-  if (call.trace === undefined && isTraced()) {
-    return await traced('$resumeLock', parts, call, (tracedCall) => resume(parts, tracedCall, state));
-  }
-  const { tokens, holders, leaseTime } = state;
-  const { room } = parts;
-  const { keys, options } = call;
-  refuseNestedCall(keys, options.nested);
-  const successors = keys.map(() => randomUUID());
-  // Postgres comes first: from its commit on, the old handle cannot write, whatever happens in Redis.
-  const old = unleased({ keys, holders, leaseTime });
-  const registered = { tokens: tokens.map(BigInt), successors };
-  const deadline = new Deadline(options.waitTime);
-  const turns: Turn[] = [];
-  room.throwIfClosing(old.key);
-  const done = room.begin();
-  try {
-    const kept = await register(parts, call, old, deadline, { registered });
-    try {
-      const take = (key: string, index: number) => {
-        const claim = { key, holder: holders[index] as string, leaseTime };
-        return room.takeOver(claim, successors[index] as string, { ...options, deadline });
-      };
-      // Nothing has changed if this fails. The others together: the old handle, which learns of it, keeps them for a moment only.
-      turns.push(await take(keys[0] as string, 0));
-      const taken = await Promise.allSettled(keys.slice(1).map((key, index) => take(key, index + 1)));
-      for (const one of taken) if (one.status === 'fulfilled') turns.push(one.value);
-      for (const one of taken) if (one.status === 'rejected') throw one.reason;
-      room.throwIfClosing(old.key);
-      const leases = new LeaseSet(turns);
-      const handle = parts.handles.add(new Handle(parts, call, leases, kept));
-      call.trace?.had(leases);
-      return handle;
-    } catch (error) {
-      for (const turn of turns) turn.end();
-      // No lease was transferred, so make the old handle and its state valid again. Its lease may be there even if this client
-      // does not find it: this client may have another `keyPrefix`, or another Redis.
-      if (turns.length === 0) {
-        const back = { tokens: registered.tokens, successors: holders };
-        const own = { ...old, holders: successors };
-        // Also for a caller that has given up.
-        const quiet = { ...call, options: { ...options, signal: undefined }, trace: undefined };
-        await register(parts, quiet, own, new Deadline(options.waitTime), {
-          registered: back,
-          whileClosing: true,
-        }).catch(() => {});
-      }
-      throw error;
-    }
-  } finally {
-    done();
-  }
+/** The handle of a token that is registered: open until it is released. */
+export function opened<Tx>(parts: Parts, call: LockCall<Tx>, leases: LeaseSet, tokens: readonly bigint[]): Handle<Tx> {
+  const handle = new Handle(parts, call, leases, tokens);
+  parts.handles.add(handle);
+  return handle;
 }
 
 class Handle<Tx> implements LockHandle<Tx> {
@@ -150,11 +107,12 @@ class Handle<Tx> implements LockHandle<Tx> {
   /** Resolves when its leases are transferred, or have had the time for it. Set when it may have been resumed elsewhere. */
   #transfer: Promise<void> | undefined;
   #released: Promise<void> | undefined;
+  #touchAt = Number.NEGATIVE_INFINITY;
   /** Why it was released, if that was not its owner. */
   #closedBy: ClosedError | undefined;
 
   constructor(parts: Parts, call: LockCall<Tx>, leases: LeaseSet, tokens: readonly bigint[]) {
-    const { database, options } = call;
+    const { options } = call;
     this.#parts = parts;
     this.#call = call;
     // The caller's signal only ends the waiting for the lock.
@@ -163,8 +121,7 @@ class Handle<Tx> implements LockHandle<Tx> {
     this.#tokens = tokens;
     this.keys = leases.keys;
     this.token = tokens.at(-1) as bigint;
-    const beat = () => parts.handles.beat(database.rescue);
-    this.#user = { lost: (loss) => this.#onLoss(loss), beat };
+    this.#user = { lost: (loss) => this.#onLoss(loss), beat: () => this.#touch() };
     leases.attach(this.#user);
     if (leases.loss) this.#onLoss(leases.loss);
   }
@@ -189,11 +146,8 @@ class Handle<Tx> implements LockHandle<Tx> {
     if (this.#leases.loss) throw this.#leases.loss;
     const before = this.#last;
     const hooks = new CallHooks({ parts: this.#parts, key: this.key, hookErrors: options.hookErrors });
-    const run = isTraced()
-      ? traced('handle.$transaction', this.#parts, { ...this.#call, options }, ({ trace }) =>
-          this.#run(before, fn, options, hooks, trace),
-        )
-      : this.#run(before, fn, options, hooks, undefined);
+    const call = { ...this.#call, options, trace: undefined };
+    const run = traced('handle.$transaction', this.#parts, call, (call) => this.#run(before, fn, call, hooks));
     // Do not chain on the result: each promise would hold the result of the transaction before it. Nor on the hooks, which
     // may begin the next transaction or release the handle.
     this.#last = run.then(nothing, nothing).then(() => before);
@@ -228,13 +182,8 @@ class Handle<Tx> implements LockHandle<Tx> {
     return { keys: this.keys, tokens: this.#tokens.map(String), holders, leaseTime };
   }
 
-  async #run<R>(
-    before: Promise<void>,
-    fn: Work<Tx, R>,
-    options: ResolvedLockOptions,
-    hooks: CallHooks,
-    trace: CallTrace | undefined,
-  ): Promise<R> {
+  async #run<R>(before: Promise<void>, fn: Work<Tx, R>, call: LockCall<Tx>, hooks: CallHooks): Promise<R> {
+    const { options, trace } = call;
     const { waitTime, signal } = options;
     const deadline = new Deadline(waitTime);
     const abort = new LazyAbort();
@@ -243,7 +192,6 @@ class Handle<Tx> implements LockHandle<Tx> {
       throw new LockTimeoutError(this.key, `${waitTime} ms, because of another transaction of this handle`);
     }
     if (this.#leases.loss) throw this.#leases.loss;
-    const call = { ...this.#call, options };
     try {
       return await fencedTransaction<Tx, R>({
         parts: this.#parts,
@@ -264,6 +212,19 @@ class Handle<Tx> implements LockHandle<Tx> {
       if (isOwn && error.model === undefined) this.#leases.lose(error);
       throw error;
     }
+  }
+
+  /**
+   * Called at each renewal. Without it, a handle that begins no transaction for a day would lose its key's row to
+   * `fenced-lock gc`, and its token would be refused.
+   */
+  #touch(): void {
+    if (now() < this.#touchAt) return;
+    this.#touchAt = now() + TOUCH_EVERY;
+    const values = [this.keys, this.#leases.holders, this.#tokens.map(String)].map((all) => JSON.stringify(all));
+    this.#call.database.rescue(TOUCH, values).catch(() => {
+      this.#touchAt = now() + TOUCH_AGAIN;
+    });
   }
 
   /** Ends the handle: otherwise the callers of this process that wait behind it would wait for ever. */

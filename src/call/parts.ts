@@ -1,18 +1,19 @@
 import { CallTrace } from '../base/call-trace.js';
+import { isTraced } from '../base/channels.js';
 import type { LockMessage } from '../base/messages.js';
 import type { Database, Query } from '../database/database.js';
-import type { WaitingRoom } from '../lease/queue/waiting-room.js';
 import type { LockOptions, ResolvedLockOptions } from '../options/options.js';
 import type { TransactionParts } from '../transaction/call.js';
+import type { WaitingRoom } from '../waiting/room.js';
 import type { RunningHooks } from './hooks.js';
-import type { OpenHandles } from './open-handles.js';
 
 /** What the calls of one extended client share. */
 export interface Parts extends TransactionParts {
   /** What others are told of this process. */
   readonly name: string;
   readonly room: WaitingRoom;
-  readonly handles: OpenHandles;
+  /** The handles that have not been released. */
+  readonly handles: Set<{ close(): Promise<void> }>;
   readonly hooks: RunningHooks;
   /** A connection for looks, which must not keep the rescue connection waiting. */
   readonly lookout: Query;
@@ -36,13 +37,14 @@ export interface LockCall<Tx> {
   readonly beforeWork?: (ask: Query) => Promise<void>;
 }
 
-/** Runs a call with a trace. Used only if `isTraced` says that somebody listens. */
+/** Runs a call, with a trace where somebody listens. */
 export function traced<Tx, R>(
   operation: LockMessage['operation'],
   { roomId, name }: Parts,
   call: LockCall<Tx>,
   run: (call: LockCall<Tx>) => Promise<R>,
 ): Promise<R> {
+  if (!isTraced()) return run(call);
   const { waitTime, leaseTime, timeout } = call.options;
   const trace = new CallTrace({ operation, keys: call.keys, roomId, process: name, waitTime, leaseTime, timeout });
   return trace.run(() => run({ ...call, trace }));

@@ -42,7 +42,6 @@ export class AdapterConnection implements Connection {
   stage: Connection['stage'] = 'opening';
   conductor: Conductor | undefined;
   readonly isBehindCommit = false;
-  readonly lostBackends: ReadonlyMap<number, number> = new Map();
   readonly isOver = false;
   readonly canChain = false;
   readonly isPoolWaitedFor = false;

@@ -12,38 +12,7 @@ import {
   type StatementResult,
 } from '../database/database.js';
 import type { PgClient, PgResult } from './pg.js';
-import type { StatementEnd } from './work-query.js';
-
-/** A connection that was taken from the pool, as the transactions that follow each other on it use it. */
-export interface BorrowedConnection {
-  readonly client: PgClient;
-  /** The pool that it was taken from. */
-  readonly pool: object;
-  /** Whether somebody waits for a connection of the pool. */
-  readonly isWaitedFor: boolean;
-  /** The process ids of the backends whose connections the pool has lost, and when each was there. */
-  readonly lostBackends: ReadonlyMap<number, number>;
-  /** How many flights have been answered. */
-  readonly answered: number;
-  /** pg's transaction status, if it is known. */
-  readonly status: string | null | undefined;
-  /** `undefined` while a flight has no complete answer: the status is still that of before. */
-  readonly settledStatus: string | null | undefined;
-  /** The error that the client emitted, as when the server ends the session while nothing is in flight. */
-  readonly closedBy: unknown;
-  /** Called with that error. */
-  onClosed: ((error: unknown) => void) | undefined;
-  /** Sends the statements in one write. */
-  sendFlight(statements: readonly Statement[]): readonly Reply<StatementResult>[];
-  /** Sends one statement by the extended protocol, in which the server refuses a text with several statements. */
-  send(config: Record<string, unknown>): Promise<PgResult>;
-  /** The same for a statement of the work. */
-  sendWork(config: Record<string, unknown>, end: StatementEnd): Promise<PgResult>;
-  rollback(): Promise<void>;
-  /** Returns it to the pool when everything in flight is answered. Closes it instead if it is not usable. */
-  returnToPool(): void;
-  destroy(): void;
-}
+import type { PooledConnection } from './pooled-connection.js';
 
 /** How long the server may be silent before a connection that is given up is closed; milliseconds. */
 export const SILENT_TIME = 2_500;
@@ -54,7 +23,6 @@ const LEVELS: Readonly<Record<string, string>> = {
   RepeatableRead: 'REPEATABLE READ',
   Serializable: 'SERIALIZABLE',
 };
-const NONE_LOST: ReadonlyMap<number, number> = new Map();
 const COMMIT: Statement = { text: 'COMMIT', values: [] };
 const ROLLBACK = 'ROLLBACK';
 const OF_BEGIN = /^(BEGIN$|SET TRANSACTION ISOLATION LEVEL )/;
@@ -71,9 +39,9 @@ export class PgConnection implements Connection {
   answers: Answers;
   readonly facade: PgClient;
   /** `undefined` once the next transaction has begun on the connection, or the connection is back in the pool. */
-  #pooled: BorrowedConnection | undefined;
+  #pooled: PooledConnection | undefined;
   /** The connection, once the next transaction has begun on it. */
-  #passedOn: BorrowedConnection | undefined;
+  #passedOn: PooledConnection | undefined;
   #closedBy: unknown;
   /** The reply to the COMMIT of the previous transaction, if BEGIN was sent with it. */
   #commitBefore: Reply<StatementResult> | undefined;
@@ -83,7 +51,7 @@ export class PgConnection implements Connection {
    *   if they were sent in one flight.
    */
   constructor(
-    pooled: BorrowedConnection,
+    pooled: PooledConnection,
     sentBefore?: { readonly commit: Reply<StatementResult>; readonly begun: Answers },
   ) {
     this.#pooled = pooled;
@@ -112,12 +80,8 @@ export class PgConnection implements Connection {
     return this.#commitBefore?.isSettled === false;
   }
 
-  get lostBackends(): ReadonlyMap<number, number> {
-    return this.#pooled?.lostBackends ?? NONE_LOST;
-  }
-
   get isOver(): boolean {
-    return this.#pooled?.settledStatus === 'I';
+    return this.#pooled?.isOutside === true;
   }
 
   /** The pool of the connection; `undefined` if the transaction has no connection any more. */
@@ -196,25 +160,22 @@ export class PgConnection implements Connection {
     return this.#sendWork(config as Record<string, unknown>, text, conductor);
   };
 
-  #sendWork(config: Record<string, unknown>, text: string, conductor: Conductor): Promise<PgResult> {
-    let pooled: BorrowedConnection;
+  async #sendWork(config: Record<string, unknown>, text: string, conductor: Conductor): Promise<PgResult> {
+    const pooled = this.#connection();
+    conductor.gate.enter(text);
+    let result: PgResult;
     try {
-      pooled = this.#connection();
-      conductor.gate.enter(text);
+      result = await pooled.send(config);
     } catch (error) {
-      return Promise.reject(error);
+      throw conductor.failed(error);
     }
-    return pooled.sendWork(config, {
-      answered: ({ command }) => {
-        // `I` means outside a transaction. Only the work's own SQL can have ended it.
-        if (pooled.status === 'I') conductor.ended(command ?? '');
-        conductor.gate.leave();
-      },
-      failed: (error) => conductor.failed(error),
-    });
+    // Only the work's own SQL can have ended the transaction.
+    if (pooled.status === 'I') conductor.ended(result.command ?? '');
+    conductor.gate.leave();
+    return result;
   }
 
-  #connection(): BorrowedConnection {
+  #connection(): PooledConnection {
     if (this.#pooled === undefined) throw closed();
     return this.#pooled;
   }

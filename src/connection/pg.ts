@@ -21,10 +21,6 @@ export interface PgClient {
   on(event: 'error', listener: (error: Error) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
   release(error?: Error | boolean): void;
-  /** The backend's process id, as the server told it at the start of the session. Behind a pooler it means nothing. */
-  readonly processID?: number | null;
-  /** Whether results are requested in binary format. */
-  readonly binary?: boolean;
   /** `I`: outside a transaction, `T`: inside one, `E`: inside a failed one. pg 8.22 and later. */
   getTransactionStatus?(): string | null;
   readonly connection?: {
@@ -39,9 +35,17 @@ export interface PgResult {
   readonly rows: readonly Readonly<Record<string, unknown>>[];
 }
 
-/** The part of pg's connection that a query object writes to. */
+/** The part of pg's connection that a query object sends by. */
 export interface Wire {
-  readonly stream: { readonly writable: boolean; write(messages: Buffer): unknown };
+  readonly stream: { cork(): void; uncork(): void };
+  /** The texts of the prepared statements, by their names. */
+  readonly parsedStatements: Record<string, string>;
+  parse(statement: { readonly text: string; readonly name: string }): void;
+  bind(config: { readonly statement: string; readonly values: readonly (string | null)[] }): void;
+  execute(config: object): void;
+  close(of: { readonly type: 'S'; readonly name: string }): void;
+  flush(): void;
+  sync(): void;
 }
 
 /** pg's `Query` class. With `pipeline`, pg accepts only instances of it. */

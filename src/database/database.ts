@@ -67,11 +67,6 @@ export interface Connection {
   conductor: Conductor | undefined;
   /** Whether BEGIN was sent with the COMMIT of another transaction, and that COMMIT has no answer yet. */
   readonly isBehindCommit: boolean;
-  /**
-   * Backends whose connections the pool has lost: they may still be inside transactions, which nobody will end. Their
-   * process ids, and when each was there, by the monotonic clock. Behind a pooler the ids mean nothing.
-   */
-  readonly lostBackends: ReadonlyMap<number, number>;
   /** Whether the server says that there is no transaction any more; `false` if the driver does not tell. */
   readonly isOver: boolean;
   /** Whether the next transaction may begin in one flight with this COMMIT. */
@@ -110,10 +105,6 @@ export interface Operation {
   readonly model: string;
   readonly name: string;
   readonly args: unknown;
-  /** Whether the caller asks for a relation of the result, which its arguments do not tell. */
-  readonly hasRelation?: boolean;
-  /** What the hook's `asOneStatement` has returned for it, if that was asked already. */
-  readonly oneStatement?: Record<string, unknown> | undefined;
   /** Sends the operation with these arguments, under its own name or another one; its caller gets the result. */
   send(args: unknown, name?: string): Promise<unknown>;
   /**
@@ -125,8 +116,6 @@ export interface Operation {
 
 /** Every write that can reach fenced models goes through it, if the transaction was opened as `hooked`. */
 export interface Hook {
-  /** The arguments of a write that is to be sent as one statement, and other than the caller's; otherwise `undefined`. */
-  asOneStatement(operation: Operation): Record<string, unknown> | undefined;
   /** Sends a write, and returns its result. */
   send(operation: Operation): Promise<unknown>;
 }

@@ -40,35 +40,22 @@ export const SERVER_TIME = 'SELECT extract(epoch FROM pg_catalog.clock_timestamp
  *
  * Only backends whose lease was in waiting room $4: a transaction from elsewhere has not lost a lease there. With NULL,
  * every blocking backend is ended.
- *
- * $6: backends of connections that this process has lost; $7: how long ago each was there, milliseconds. The server may
- * not know yet that their connections are gone. They are ended whatever their age and their waiting room, if their
- * transactions began before that of $1. A backend that began later has got the process id of one that is gone.
  */
 export const END_BLOCKERS = `SELECT a.pid, pg_catalog.pg_terminate_backend(a.pid) AS ended
 FROM pg_catalog.unnest(pg_catalog.pg_blocking_pids($1::integer)) AS b(pid)
 JOIN pg_catalog.pg_stat_activity AS a ON a.pid OPERATOR(pg_catalog.=) b.pid
-WHERE ((extract(epoch FROM a.xact_start) OPERATOR(pg_catalog.<) $3::pg_catalog.text::numeric
-      AND EXISTS (
-        SELECT FROM ROWS FROM (
-          pg_catalog.unnest($6::pg_catalog.text::integer[]), pg_catalog.unnest($7::pg_catalog.text::double precision[])
-        ) AS l(pid, ago)
-        WHERE l.pid OPERATOR(pg_catalog.=) a.pid AND a.backend_start OPERATOR(pg_catalog.<) (pg_catalog.clock_timestamp()
-          OPERATOR(pg_catalog.-) pg_catalog.make_interval(secs => l.ago OPERATOR(pg_catalog./) 1000::double precision))
-      ))
-    OR (($2::double precision IS NOT NULL OR $5::double precision IS NOT NULL)
-      AND (a.xact_start OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()
-        OR a.xact_start OPERATOR(pg_catalog.<)
-          (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) pg_catalog.make_interval(secs =>
-            $2::double precision OPERATOR(pg_catalog./) 1000::double precision))
-        OR a.xact_start OPERATOR(pg_catalog.<) pg_catalog.to_timestamp($5::double precision))
-      AND ($4::integer IS NULL OR EXISTS (
-        SELECT FROM pg_catalog.pg_locks AS l
-        WHERE l.pid OPERATOR(pg_catalog.=) a.pid AND l.granted AND l.locktype OPERATOR(pg_catalog.=) 'advisory'
-          AND l.database OPERATOR(pg_catalog.=) a.datid AND l.objsubid OPERATOR(pg_catalog.=) 2::smallint
-          AND l.classid OPERATOR(pg_catalog.=) 1179403083::pg_catalog.oid
-          AND l.objid OPERATOR(pg_catalog.=) $4::integer::pg_catalog.oid
-      ))))
+WHERE (a.xact_start OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()
+    OR a.xact_start OPERATOR(pg_catalog.<)
+      (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) pg_catalog.make_interval(secs =>
+        $2::double precision OPERATOR(pg_catalog./) 1000::double precision))
+    OR a.xact_start OPERATOR(pg_catalog.<) pg_catalog.to_timestamp($5::double precision))
+  AND ($4::integer IS NULL OR EXISTS (
+    SELECT FROM pg_catalog.pg_locks AS l
+    WHERE l.pid OPERATOR(pg_catalog.=) a.pid AND l.granted AND l.locktype OPERATOR(pg_catalog.=) 'advisory'
+      AND l.database OPERATOR(pg_catalog.=) a.datid AND l.objsubid OPERATOR(pg_catalog.=) 2::smallint
+      AND l.classid OPERATOR(pg_catalog.=) 1179403083::pg_catalog.oid
+      AND l.objid OPERATOR(pg_catalog.=) $4::integer::pg_catalog.oid
+  ))
   AND coalesce(a.wait_event, '') OPERATOR(pg_catalog.<>) 'SyncRep'
   AND EXISTS (
     SELECT FROM pg_catalog.pg_stat_activity AS o
@@ -127,10 +114,9 @@ ORDER BY k.place`;
 export const HEALTH = `SELECT pg_catalog.current_setting('server_version_num') AS version,
   pg_catalog.pg_is_in_recovery() AS standby,
   (SELECT pg_catalog.obj_description(n.oid, 'pg_namespace') FROM pg_catalog.pg_namespace AS n
-    WHERE n.nspname OPERATOR(pg_catalog.=) 'fenced_lock'::pg_catalog.name) AS comment`;
-
-/** Which database this is, and at which address of the server the session came in: none with a Unix socket. */
-export const PLACE = `SELECT pg_catalog.current_database()::pg_catalog.text AS database,
+    WHERE n.nspname OPERATOR(pg_catalog.=) 'fenced_lock'::pg_catalog.name) AS comment,
+  pg_catalog.current_database()::pg_catalog.text AS database,
+  -- The address at which the session came in: none with a Unix socket.
   pg_catalog.host(pg_catalog.inet_server_addr()) AS host, pg_catalog.inet_server_port() AS port`;
 
 /**

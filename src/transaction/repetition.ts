@@ -21,7 +21,7 @@ import {
   TOO_MANY_CONNECTIONS,
 } from '../database/sql-states.js';
 import type { Fencing } from '../fencing/fencing.js';
-import { ANSWER_TIME } from './backends.js';
+import { ANSWER_TIME } from './blockers.js';
 import type { CallContext } from './call.js';
 
 /** How many closed connections of the pool a call skips. It may begin again, because it was never admitted. */
@@ -29,7 +29,7 @@ const MOST_DISCONNECTS = 3;
 /** First and longest pause before the work runs again, shortened by jitter; milliseconds. */
 const FIRST_PAUSE = 2;
 const LONGEST_PAUSE = 50;
-/** First and longest pause before a connection is asked for again, where Postgres had none left; milliseconds. */
+/** First and longest pause before a connection is asked for again, where Postgres is away or has none left; milliseconds. */
 const FIRST_CONNECT_PAUSE = 25;
 const LONGEST_CONNECT_PAUSE = 500;
 /** Pause before a cancelled admission is sent again, because Postgres may cancel it again at once; milliseconds. */
@@ -47,8 +47,7 @@ const CANCELED =
 /** What earlier attempts of the same call found. */
 export interface EarlierAttempts {
   /**
-   * An earlier admission waited in vain for the key's row, although this caller holds the lease; or its connection broke,
-   * and Postgres may have admitted it all the same.
+   * An earlier admission waited in vain for the key's row, although this caller holds the lease.
    */
   readonly blocked: boolean;
   /** The row whose fence refused an earlier run, if known. */
@@ -105,23 +104,11 @@ export class Repetition {
     }
   }
 
-  /**
-   * Waits for the store's answer, if the attempt was admitted behind a hint. Another attempt does not come right behind the
-   * former holder's transaction: if the store has given the key away, it would make a healthy holder stale.
-   *
-   * @throws the reason for which the call was given up meanwhile.
-   */
-  async #leaseConfirmed(): Promise<void> {
-    const { abort, leases } = this.#call;
-    if (leases.confirming && !abort.aborted) await abort.race(leases.confirming).catch(() => {});
-    abort.throwIfAborted();
-  }
-
   /** After a conflict that may have passed, if `retries` allows it. */
   async #runAgain(error: unknown): Promise<void> {
     const { abort, leases, options, parts } = this.#call;
     if (this.#runs++ >= options.retries || !isRetryable(error, this.#call)) throw error;
-    await this.#leaseConfirmed();
+    abort.throwIfAborted();
     if (leases.loss) throw error;
     // Callers of different keys that write the same row draw their tokens before they get the row, so the higher token
     // may refuse the lower one again and again. A run that was refused once locks the row first and draws its token then.
@@ -141,23 +128,19 @@ export class Repetition {
   async #beginAgain(error: unknown, wasAhead: boolean): Promise<void> {
     const { abort, database, leases, options, parts } = this.#call;
     const { deadline } = this.earlier.conflict ?? this.#call;
-    await this.#leaseConfirmed();
+    abort.throwIfAborted();
     // Postgres may have closed an idle connection of the pool. Or the COMMIT that this transaction's BEGIN was sent
     // with failed, so Postgres skipped the BEGIN.
     const begins = database.isDisconnect(error) || error instanceof NotRun;
-    // The server may have admitted it, and not know yet that the connection is gone.
-    if (begins) this.#block();
     if (begins && ++this.#disconnects <= MOST_DISCONNECTS) return;
     const code = database.sqlState(error);
-    const isFull = code === TOO_MANY_CONNECTIONS;
-    if (begins || isFull || database.isUnavailable(error)) {
+    if (begins || code === TOO_MANY_CONNECTIONS || database.isUnavailable(error)) {
       if (deadline.passed) {
         throw new LockUnavailableError(leases.key, error, { server: 'Postgres', within: options.waitTime });
       }
       parts.emit({ type: 'postgres-unavailable', key: leases.key, error });
-      // Where no connection is left, a probe would need one, or take the one that has become free. The pool may have one.
-      if (isFull) await abort.race(sleep(Math.min(this.#connectBackoff.next() * Math.random(), deadline.remaining)));
-      else await parts.outage.wait(database, abort, deadline);
+      // Jitter, so that the callers of a process do not all connect at once to a server that is starting.
+      await abort.race(sleep(Math.min(this.#connectBackoff.next() * Math.random(), deadline.remaining)));
       return;
     }
     if (database.isEnded?.(error)) throw new LockUnavailableError(leases.key, error, { server: 'Postgres' });

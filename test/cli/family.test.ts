@@ -112,17 +112,6 @@ describe('a guard on a table with others below it', () => {
     expect(notOk(await doctor(database))).toEqual([]);
   });
 
-  test('a partition that is detached keeps the guard of TRUNCATE alone, and doctor says what takes it away', async () => {
-    await using database = await createDatabase(template);
-    await database.pool.query('ALTER TABLE "Sale" DETACH PARTITION sale_1');
-    const ill = notOk(await doctor(database));
-    expect(ill).toMatchObject([
-      { check: 'guards left', message: expect.stringContaining('sale_1 has the guard of TRUNCATE alone') },
-    ]);
-    await database.pool.query(ill[0]?.remedy ?? '');
-    expect(notOk(await doctor(database))).toEqual([]);
-  });
-
   test.each<[string, RegExp]>([
     ['DROP TRIGGER zzz_fenced_lock_guard ON lion', /guard is missing on the child public\.lion/],
     [
@@ -144,19 +133,6 @@ describe('a guard on a table with others below it', () => {
     expect(notOk(await doctor(database))).toMatchObject([
       { check: 'guards', status: 'fault', message: expect.stringMatching(message) },
     ]);
-  });
-
-  test('a table of another server gets the row trigger alone: TRUNCATE may come there', async () => {
-    await using database = await createDatabase(template);
-    await database.pool.query(`CREATE FOREIGN DATA WRAPPER elsewhere; CREATE SERVER elsewhere FOREIGN DATA WRAPPER elsewhere;
-      CREATE FOREIGN TABLE wolf () INHERITS ("Animal") SERVER elsewhere`);
-    const guards = async () => notOk(await doctor(database)).filter(({ check }) => check === 'guards');
-    expect(await guards()).toMatchObject([
-      { message: expect.stringContaining('missing on the foreign table public.wolf') },
-    ]);
-    const { sql } = project.migration();
-    await database.pool.query(`BEGIN; ${sql.replaceAll(/^ALTER TABLE .*$/gm, '')}; COMMIT`);
-    expect(await guards()).toEqual([]);
   });
 
   test('changes its policy and goes with them, also for those that were made later', async () => {

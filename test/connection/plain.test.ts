@@ -1,27 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import oldPg from 'pg-8.16';
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { Deadline } from '../../src/base/clock.js';
-import { InsideTransactionError, StaleTokenError, TransactionAbortedError } from '../../src/base/errors.js';
+import { StaleTokenError } from '../../src/base/errors.js';
 import { LazyAbort } from '../../src/base/lazy-abort.js';
-import { MovingAverage } from '../../src/base/moving-average.js';
-import { type Connection, type Database, NotRun } from '../../src/database/database.js';
-import { EVIDENCE } from '../../src/database/sql.js';
+import { type PlainTx, poolDatabase, queryOver } from '../../src/connection/pool-database.js';
+import type { Connection, Database } from '../../src/database/database.js';
 import { Fencing } from '../../src/fencing/fencing.js';
-import {
-  type Admission,
-  buildRequest,
-  Opening,
-  type OpeningOptions,
-  requestOf,
-} from '../../src/transaction/admission.js';
+import { type Admission, requestOf } from '../../src/transaction/admission.js';
 import type { Call } from '../../src/transaction/call.js';
-import { Outage } from '../../src/transaction/outage.js';
+import { buildRequest, Opening, type OpeningOptions } from '../../src/transaction/opening.js';
 import { fencedTransaction } from '../../src/transaction/transaction.js';
 import { eventually } from '../support/eventually.js';
 import { FenceWorld } from '../support/fence-world.js';
-import { type PlainTx, plainDatabase } from '../support/plain-database.js';
 import { gate } from '../support/shop.js';
 
 type Work<R> = (tx: PlainTx, admission: Admission) => Promise<R>;
@@ -39,7 +31,7 @@ describe.each([
   beforeAll(() => {
     pool = new Pool({ connectionString, max: 2 });
     const rescue = new Pool({ connectionString, max: 1 });
-    database = plainDatabase(pool, rescue);
+    database = poolDatabase(pool, queryOver(rescue));
     afterAll(() => Promise.all([pool.end(), rescue.end()]));
   });
 
@@ -64,8 +56,6 @@ describe.each([
     const room = { untilAdmitted: () => () => {} };
     const parts = {
       fencing,
-      outage: new Outage(),
-      commitTimes: new MovingAverage(),
       emit: () => {},
       roomId: 0,
       room,
@@ -108,19 +98,6 @@ describe.each([
     expect(rows).toEqual([{ token: String(token) }]);
   });
 
-  test('rolls back what the work wrote before it threw', async () => {
-    const name = await tag();
-    const own = new Error('no sale');
-    const held = fencedTransaction(
-      callOf(name, async (tx) => {
-        await write(tx, name, 2);
-        throw own;
-      }),
-    );
-    await expect(held).rejects.toBe(own);
-    expect(await rowOf(name)).toEqual({ value: 1, fence: '0' });
-  });
-
   test('a write to a fresher row is refused, and cannot be swallowed', async () => {
     const name = await tag();
     await world.overriding((session) =>
@@ -128,30 +105,6 @@ describe.each([
     );
     const held = fencedTransaction(callOf(name, (tx) => write(tx, name, 2).catch(() => 'swallowed')));
     await expect(held).rejects.toMatchObject({ constructor: StaleTokenError, reason: 'other-key' });
-    expect(await rowOf(name)).toMatchObject({ value: 1 });
-  });
-
-  test('a COMMIT of its own is refused', async () => {
-    const name = await tag();
-    const held = fencedTransaction(
-      callOf(name, async (tx) => {
-        await write(tx, name, 2);
-        await tx.query({ text: 'COMMIT' });
-      }),
-    );
-    await expect(held).rejects.toBeInstanceOf(InsideTransactionError);
-    expect(await rowOf(name)).toMatchObject({ value: 1 });
-  });
-
-  test('a swallowed SQL error is reported as rolled back, by the tag of COMMIT', async () => {
-    const name = await tag();
-    const held = fencedTransaction(
-      callOf(name, async (tx) => {
-        await write(tx, name, 2);
-        await tx.query({ text: 'SELECT 1 / 0' }).catch(() => {});
-      }),
-    );
-    await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
     expect(await rowOf(name)).toMatchObject({ value: 1 });
   });
 
@@ -181,41 +134,6 @@ describe.each([
       isolationLevel: undefined,
     });
   }
-
-  test('one is told which attempt was admitted right before it', async () => {
-    const key = `stock:${randomUUID()}`;
-    let { attempt } = await fencedTransaction(callOf(key, async (_, admission) => admission));
-    // Sent under its name, and known by it.
-    for (let turns = 0; turns < 2; turns++) {
-      const opening = beside(key);
-      const admission = await opening.admission.promise;
-      expect(admission.previous).toBe(attempt);
-      expect(await fencedTransaction(callOf(key, async () => 'done', { opening }))).toBe('done');
-      attempt = admission.attempt;
-    }
-  });
-
-  test('one that is discarded before it has a connection sends nothing on it', async () => {
-    const name = await tag();
-    const others = [await pool.connect(), await pool.connect()];
-    const opening = beside(name);
-    opening.discard();
-    const sent: unknown[] = [];
-    for (const other of others) {
-      const { query } = other;
-      other.query = ((...given: unknown[]) => {
-        sent.push(given[0]);
-        return Reflect.apply(query, other, given) as unknown;
-      }) as never;
-      onTestFinished(() => {
-        other.query = query;
-      });
-      other.release();
-    }
-    await expect(opening.admission.promise).rejects.toBeInstanceOf(NotRun);
-    await eventually('its connection is back', async () => pool.idleCount === 2);
-    expect(sent).toEqual([]);
-  });
 
   test('one that is discarded with its admission under way is rolled back, and is in nobody’s way', async () => {
     const name = await tag();
@@ -272,29 +190,6 @@ describe.each([
     await eventually('both are back', async () => pool.idleCount === pool.totalCount);
   });
 
-  test('a turn behind a COMMIT that was a ROLLBACK is begun all the same', async () => {
-    const name = await tag();
-    const { nextTurn, opening } = chained(name);
-    const pids: unknown[] = [];
-    const failing = callOf(
-      name,
-      async (tx) => {
-        pids.push(await pidOf(tx));
-        await tx.query({ text: 'SELECT 1 / 0' }).catch(() => {});
-      },
-      { nextTurn, handover: { hint: () => undefined, runsAgain: () => {}, release: () => {} } },
-    );
-    await expect(fencedTransaction(failing)).rejects.toBeInstanceOf(TransactionAbortedError);
-    const next = async (tx: PlainTx) => {
-      pids.push(await pidOf(tx));
-      await write(tx, name, 3);
-    };
-    await fencedTransaction(callOf(name, next, { opening: await opening }));
-    expect(new Set(pids).size).toBe(1);
-    expect(await rowOf(name)).toMatchObject({ value: 3 });
-    expect(pool.idleCount).toBe(pool.totalCount);
-  });
-
   test('a turn behind a COMMIT that Postgres refused begins anew', async () => {
     const name = await tag();
     await world.admin.query(`
@@ -312,55 +207,15 @@ describe.each([
   });
 
   test('no hint is sent where a statement has failed, because the answer to COMMIT will be ROLLBACK', async () => {
-    const hints: string[] = [];
-    const hint = (attempt: string) => {
-      hints.push(attempt);
-      return undefined;
-    };
+    const hint = vi.fn();
     const handover = { hint, runsAgain: () => {}, release: () => {} };
     const run = (sql: string) => (tx: PlainTx) => tx.query({ text: sql }).catch(() => {});
     const key = `stock:${randomUUID()}`;
     await expect(fencedTransaction(callOf(key, run('SELECT 1 / 0'), { handover }))).rejects.toThrow(
       'a statement in it',
     );
-    expect(hints).toEqual([]);
+    expect(hint).not.toHaveBeenCalled();
     await fencedTransaction(callOf(key, run('SELECT 1'), { handover }));
-    expect(hints).toHaveLength(1);
-  });
-
-  const ENDS_SESSION = 'PERFORM pg_terminate_backend(pg_backend_pid())';
-  const UNKNOWN = [{ status: null, epoch: null, born: null, turns: null, attempts: null }];
-  test.each([
-    ['is left alone where it has committed', 'committed', undefined, false],
-    ['is taken back where its COMMIT was refused', 'refused', "RAISE EXCEPTION 'refused'", true],
-    ['is taken back where its COMMIT was lost and it was rolled back', 'COMMIT', ENDS_SESSION, true],
-    ['is left alone where its COMMIT was lost and nobody knows what became of it', 'unknown', ENDS_SESSION, false],
-  ])('the hint of a transaction %s', async (_, end, atCommit, isTakenBack) => {
-    const rescue: Database<PlainTx>['rescue'] = async (text, values) =>
-      end === 'unknown' && text === EVIDENCE ? UNKNOWN : await database.rescue(text, values);
-    const of: Database<PlainTx> = { ...database, rescue };
-    let takenBack = false;
-    const takeBack = () => {
-      takenBack = true;
-    };
-    const handover = { hint: () => takeBack, runsAgain: () => {}, release: () => {} };
-    const work = async (tx: PlainTx) => {
-      for (const text of atCommit === undefined ? [] : deferred(atCommit)) await tx.query({ text });
-      return 'committed';
-    };
-    const call = callOf(`stock:${randomUUID()}`, work, { handover, database: of });
-    expect(await fencedTransaction(call).catch((error: Error) => `${error} ${error.cause}`)).toContain(end);
-    expect(takenBack).toBe(isTakenBack);
+    expect(hint).toHaveBeenCalledTimes(1);
   });
 });
-
-/** Statements that make COMMIT run this. */
-function deferred(plpgsql: string): string[] {
-  return [
-    'CREATE TEMP TABLE deferred (n int)',
-    `CREATE FUNCTION pg_temp.deferred() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${plpgsql}; RETURN NULL; END $$`,
-    `CREATE CONSTRAINT TRIGGER deferred AFTER INSERT ON deferred DEFERRABLE INITIALLY DEFERRED
-     FOR EACH ROW EXECUTE FUNCTION pg_temp.deferred()`,
-    'INSERT INTO deferred VALUES (1)',
-  ];
-}

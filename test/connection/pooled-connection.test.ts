@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { afterAll, describe, expect, inject, test } from 'vitest';
 import type { PgPool } from '../../src/connection/pg.js';
-import { PooledConnection } from '../../src/connection/pool.js';
+import { PooledConnection } from '../../src/connection/pooled-connection.js';
 import { NotRun, type Statement } from '../../src/database/database.js';
 import { eventually } from '../support/eventually.js';
 

@@ -59,7 +59,7 @@ describeWithShop('the statements that end backends', () => {
     const waits = inAdmission ? admit(holder) : holder.query('SELECT 2 FROM "Stock" WHERE id = $1 FOR UPDATE', [id]);
     waits.catch(() => {});
     await shop.blocked(inAdmission ? 'fenced_lock.admit' : 'SELECT 2 FROM "Stock"');
-    await rescue.query(END_BLOCKERS, [own?.pid, age, own?.began, null, null, '{}', '{}']);
+    await rescue.query(END_BLOCKERS, [own?.pid, age, own?.began, null, null]);
     const outcome = await other.query('COMMIT').then(
       () => 'committed',
       () => 'ended',

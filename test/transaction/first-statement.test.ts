@@ -15,8 +15,9 @@ function noting(sent: string[]): typeof pg.Client {
       // Node puts its own `write` back when a socket connects.
       stream.prependListener('connect', () => {
         const write = stream.write.bind(stream);
+        const parsed = new Set(['']);
         stream.write = (data) => {
-          sent.push(...statementsIn(data as Buffer));
+          sent.push(...statementsIn(data as Buffer, parsed));
           return write(data);
         };
       });
@@ -25,18 +26,18 @@ function noting(sent: string[]): typeof pg.Client {
 }
 
 /** The texts of its Parse and Query messages, and the names of statements that are only bound. */
-function* statementsIn(data: Buffer): Iterable<string> {
-  let parsed = '';
+function* statementsIn(data: Buffer, parsed: Set<string>): Iterable<string> {
   for (let at = 0; at < data.length; at += 1 + data.readInt32BE(at + 1)) {
     // Only the first message of a connection begins with its length, which is short.
     if (data[at] === 0) return;
+    const type = String.fromCharCode(data[at] as number);
     const [first = '', second = ''] = data.toString('utf8', at + 5, at + 1 + data.readInt32BE(at + 1)).split('\0');
-    if (data[at] === 'P'.charCodeAt(0)) {
-      parsed = first;
-      yield second;
-    }
-    if (data[at] === 'B'.charCodeAt(0) && second !== parsed) yield second;
-    if (data[at] === 'Q'.charCodeAt(0)) yield first;
+    if (type === 'P') yield second;
+    if (type === 'Q') yield first;
+    // The bind that follows a Parse names the same statement.
+    if (type === 'P') parsed.add(first);
+    else if (type === 'B' && !parsed.delete(second)) yield second;
+    parsed.add('');
   }
 }
 

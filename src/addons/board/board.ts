@@ -22,11 +22,9 @@ export function boardOf(source: BoardSource, options: ResolvedBoardOptions): Boa
   const token = randomBytes(32).toString('base64url');
   const { allowForceRelease, title, refreshInterval, basePath, hosts } = options;
   const viewers = new Viewers(source, refreshInterval, {
-    title,
     interval: refreshInterval,
     ...(allowForceRelease && { token }),
     process: source.process !== undefined,
-    inMemory: source.inMemory === true,
   });
 
   const handle = async (request: Request): Promise<Response> => {

@@ -1,11 +1,9 @@
-import { InvalidOptionError, LockUnavailableError } from '../../base/errors.js';
-import { type Observed, observedOf } from '../../call/observed.js';
-import { isReply } from '../../redis/errors.js';
+import { InvalidOptionError } from '../../base/errors.js';
+import { observedOf } from '../../call/observed.js';
 import { postgresHealth } from './health.js';
-import { DatabasePlace } from './place.js';
 import { watchProcess } from './process.js';
 import { type RedisClientSeen, RedisServersSeen } from './redis-servers.js';
-import type { BoardSource, BoardTurn, Finding, RedisServerState } from './source.js';
+import type { BoardSource, BoardTurn, Finding, ServerState } from './source.js';
 
 /** A client that is extended by `fencedLock`, as far as its type matters. */
 export interface LockingClient {
@@ -28,7 +26,7 @@ interface Turn {
 }
 
 /** What is shown in place of the servers of Redis with `memoryStore()`. */
-const IN_MEMORY: RedisServerState = {
+const IN_MEMORY: ServerState = {
   address: 'memoryStore()',
   role: 'No Redis: leases and queues are in the memory of this process.',
   status: 'in use',
@@ -51,23 +49,16 @@ export function sourceOf(prisma: LockingClient): BoardSource {
   const clients = observed.redis as unknown as readonly RedisClientSeen[];
   const servers = new RedisServersSeen(clients);
   const inMemory = clients.length === 0;
-  const place = new DatabasePlace(observed.query);
   return {
-    async look(recent) {
-      const keys = await observed.look(recent).catch((error: unknown) => {
-        if (error instanceof LockUnavailableError && !isReply(error.cause)) servers.looked(false);
-        throw error;
-      });
-      servers.looked(true);
-      return { keys };
-    },
+    look: async (recent) => ({ keys: await observed.look(recent) }),
     holderOf: async (key) => (await locks.inspect(key)).holder ?? null,
     forceRelease: (key, holder) => locks.forceRelease(key, { holder: holder ?? undefined }),
     history: async (key) => (await locks.history(key)).last.map(shownTurn),
-    health: () => health(observed, inMemory ? undefined : servers, place),
-    database: () => place.shown,
+    async health() {
+      const [postgres, redis] = await Promise.all([postgresHealth(observed.query), servers.health()]);
+      return { ...postgres, findings: [...postgres.findings, ...(inMemory ? [MEMORY_IS_WELL] : redis)] };
+    },
     topology: () => (inMemory ? [IN_MEMORY] : servers.states),
-    inMemory,
     process: { callers: () => observed.callers(), watch: watchProcess },
   };
 }
@@ -82,13 +73,4 @@ function shownTurn({ turn, token, admittedAt, duration, outcome, process, error 
     process: process ?? null,
     error: error ?? null,
   };
-}
-
-async function health(observed: Observed, servers: RedisServersSeen | undefined, place: DatabasePlace) {
-  const [ofPostgres, ofRedis] = await Promise.all([
-    postgresHealth(observed.query),
-    servers === undefined ? [MEMORY_IS_WELL] : servers.health(),
-  ]);
-  await place.follow(ofPostgres);
-  return [...ofPostgres, ...ofRedis];
 }

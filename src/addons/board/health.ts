@@ -1,7 +1,7 @@
 import { now, OVERDUE, within } from '../../base/clock.js';
 import { HEALTH } from '../../database/sql.js';
 import { OBJECTS_VERSION } from './assets.generated.js';
-import type { Finding } from './source.js';
+import type { Finding, Health } from './source.js';
 
 /** How long a server may take to answer; milliseconds. */
 const WITHIN = 3_000;
@@ -12,93 +12,78 @@ interface Postgres {
   readonly version: string;
   readonly standby: boolean;
   readonly comment: string | null;
-}
-
-/** One server of Redis that may be asked. */
-export interface RedisToAsk {
-  readonly address: string;
-  /** As the client says. A client without a connection is not asked: it would keep the commands in its queue. */
-  readonly status: string;
-  ping(): Promise<unknown>;
+  readonly database: string;
+  /** `null` if the session came over a Unix socket. */
+  readonly host: string | null;
+  readonly port: number | null;
 }
 
 /** The checks of `fenced-lock doctor` whose results can change while an application runs. */
 export async function postgresHealth(
   query: (text: string, values: readonly unknown[]) => Promise<readonly object[]>,
-): Promise<Finding[]> {
-  const since = now();
-  let row: Postgres | undefined;
-  try {
-    const rows = await within(query(HEALTH, []), WITHIN);
-    if (rows === OVERDUE) throw new Error(`it did not answer within ${WITHIN / 1_000} s`);
-    row = rows[0] as Postgres | undefined;
-  } catch (error) {
-    return [
-      fault(
-        'postgres',
-        'connection',
-        `Postgres cannot be asked: ${brief(error)}.`,
-        'Check the server and the way to it.',
-      ),
-    ];
+): Promise<Health> {
+  const { problem, took, answer } = await asked(() => query(HEALTH, []));
+  if (answer === undefined) {
+    const message = `Postgres cannot be asked: ${problem}.`;
+    return { findings: [fault('postgres', 'connection', message, 'Check the server and the way to it.')] };
   }
-  const took = now() - since;
-  const major = Math.floor(Number(row?.version) / 10_000);
-  const findings = [ok('postgres', 'connection', `PostgreSQL ${major} answers in ${milliseconds(took)}.`)];
-  if (major < OLDEST)
+  const { version, standby, comment, ...place } = answer[0] as Postgres;
+  const major = Math.floor(Number(version) / 10_000);
+  const findings = [ok('postgres', 'connection', `PostgreSQL ${major} answers in ${took}.`)];
+  if (major < OLDEST) {
     findings.push(fault('postgres', 'version', `PostgreSQL ${major} is older than ${OLDEST}.`, 'Upgrade the server.'));
-  if (row?.standby)
-    findings.push(fault('postgres', 'writable', 'This server is a standby: it only reads.', 'Connect to the primary.'));
-  return [...findings, objects(row?.comment)];
-}
-
-export async function redisHealth(servers: readonly RedisToAsk[]): Promise<Finding[]> {
-  return await Promise.all(servers.map(ask));
-}
-
-function objects(comment: string | null | undefined): Finding {
-  const installed = Number(/ objects (\d+)$/.exec(comment ?? '')?.[1] ?? Number.NaN);
-  if (installed === OBJECTS_VERSION)
-    return ok('postgres', 'objects', `The objects of fenced_lock have version ${installed}.`);
-  if (installed > OBJECTS_VERSION) {
-    return {
-      server: 'postgres',
-      check: 'objects',
-      status: 'warning',
-      message: `The objects of fenced_lock have version ${installed}, newer than this package's ${OBJECTS_VERSION}.`,
-      remedy: 'Update the package.',
-    };
   }
-  return Number.isNaN(installed)
-    ? fault(
-        'postgres',
-        'objects',
-        'The schema fenced_lock is not in this database.',
-        'npx fenced-lock init, then npx prisma migrate deploy',
-      )
-    : fault(
-        'postgres',
-        'objects',
-        `The objects of fenced_lock have version ${installed}, and this package needs ${OBJECTS_VERSION}.`,
-        'npx fenced-lock upgrade, then npx prisma migrate deploy',
-      );
+  if (standby) {
+    findings.push(fault('postgres', 'writable', 'This server is a standby: it only reads.', 'Connect to the primary.'));
+  }
+  return { findings: [...findings, objects(comment)], database: shownPlace(place) };
 }
 
-async function ask({ address, status, ping }: RedisToAsk): Promise<Finding> {
+/** Postgres itself says which database it is, because a Prisma client does not tell its URL. */
+export function shownPlace({ database, host, port }: Pick<Postgres, 'database' | 'host' | 'port'>): string {
+  if (host === null) return `Unix socket/${database}`;
+  return `${host.includes(':') ? `[${host}]` : host}:${port}/${database}`;
+}
+
+function objects(comment: string | null): Finding {
+  const installed = Number(/ objects (\d+)$/.exec(comment ?? '')?.[1] ?? Number.NaN);
+  const is = `The objects of fenced_lock have version ${installed}`;
+  if (installed === OBJECTS_VERSION) return ok('postgres', 'objects', `${is}.`);
+  if (installed > OBJECTS_VERSION) {
+    const message = `${is}, newer than this package's ${OBJECTS_VERSION}.`;
+    return { server: 'postgres', check: 'objects', status: 'warning', message, remedy: 'Update the package.' };
+  }
+  const [message, command] = Number.isNaN(installed)
+    ? ['The schema fenced_lock is not in this database.', 'init']
+    : [`${is}, and this package needs ${OBJECTS_VERSION}.`, 'upgrade'];
+  return fault('postgres', 'objects', message, `npx fenced-lock ${command}, then npx prisma migrate deploy`);
+}
+
+/** Of one server. `status`: as its client says. */
+export async function redisHealth(address: string, status: string, ping: () => Promise<unknown>): Promise<Finding> {
   const remedy = 'Check the server and the way to it.';
+  // A client without a connection is not asked: it would keep the command in its queue.
   if (AWAY.includes(status)) {
     return fault('redis', 'connection', `Redis at ${address} is not connected (${status}).`, remedy);
   }
-  const since = now();
-  try {
-    if ((await within(ping(), WITHIN)) === OVERDUE) throw new Error(`it did not answer within ${WITHIN / 1_000} s`);
-  } catch (error) {
-    // A user without the right to PING gets this answer from a server that is well.
-    if (!/^NOPERM/.test(brief(error))) {
-      return fault('redis', 'connection', `Redis at ${address} cannot be asked: ${brief(error)}.`, remedy);
-    }
+  const { problem, took } = await asked(ping);
+  // A user without the right to PING gets this answer from a server that is well.
+  if (problem !== undefined && !problem.startsWith('NOPERM')) {
+    return fault('redis', 'connection', `Redis at ${address} cannot be asked: ${problem}.`, remedy);
   }
-  return ok('redis', 'connection', `Redis at ${address} answers in ${milliseconds(now() - since)}.`);
+  return ok('redis', 'connection', `Redis at ${address} answers in ${took}.`);
+}
+
+async function asked<T>(ask: () => Promise<T>): Promise<{ problem?: string; answer?: T; took: string }> {
+  const since = now();
+  const took = () => `${(now() - since).toFixed(1)} ms`;
+  try {
+    const answer = await within(ask(), WITHIN);
+    if (answer === OVERDUE) return { problem: `it did not answer within ${WITHIN / 1_000} s`, took: took() };
+    return { answer, took: took() };
+  } catch (error) {
+    return { problem: brief(error), took: took() };
+  }
 }
 
 function ok(server: Finding['server'], check: string, message: string): Finding {
@@ -107,10 +92,6 @@ function ok(server: Finding['server'], check: string, message: string): Finding 
 
 function fault(server: Finding['server'], check: string, message: string, remedy: string): Finding {
   return { server, check, status: 'fault', message, remedy };
-}
-
-function milliseconds(ms: number): string {
-  return ms < 10 ? `${ms.toFixed(1)} ms` : `${Math.round(ms)} ms`;
 }
 
 /** The first line of an error's message, without its full stop and without the link to the documentation. */

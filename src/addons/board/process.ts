@@ -17,32 +17,25 @@ interface Message {
   readonly hook?: string;
 }
 
-interface Wording {
-  readonly bad: boolean | ((message: Message) => boolean);
-  text(message: Message): string;
-}
-
 /** One sentence for each type of event. Each type has its own channel. */
-const EVENTS: Readonly<Record<FencedLockEvent['type'], Wording>> = {
-  'look-failed': { bad: true, text: ({ error }) => `A look in Redis had no usable answer: ${brief(error)}.` },
-  'postgres-unavailable': { bad: true, text: ({ error }) => `Postgres cannot be reached: ${brief(error)}.` },
-  'release-failed': { bad: true, text: ({ error }) => `A release did not reach Redis: ${brief(error)}.` },
-  'lease-lost': { bad: true, text: ({ error }) => `${brief(error)}.` },
-  'subscriber-down': { bad: true, text: ({ error }) => `Wake-ups do not arrive from Redis: ${brief(error)}.` },
-  'redis-passed-by': {
-    bad: true,
-    text: ({ error }) => `Redis is not reached, calls go on without it: ${brief(error)}.`,
-  },
-  'redis-back': { bad: false, text: () => 'Redis is back.' },
-  'node-down': { bad: true, text: ({ node = 0, error }) => `Redis node ${node + 1} failed: ${brief(error)}.` },
-  'node-back': { bad: false, text: ({ node = 0 }) => `Redis node ${node + 1} is back.` },
-  'backend-ended': { bad: true, text: ({ pid }) => `Backend ${pid} of Postgres was ended: it blocked another call.` },
-  'commit-resolved': {
-    bad: ({ outcome }) => outcome === 'unknown',
-    text: ({ outcome }) => `A COMMIT got no answer. Its outcome was looked up: ${outcome}.`,
-  },
-  'hook-failed': { bad: true, text: ({ hook, error }) => `A hook of ${hook} threw: ${brief(error)}.` },
+const SENTENCES: Readonly<Record<FencedLockEvent['type'], (message: Message) => string>> = {
+  'look-failed': ({ error }) => `A look in Redis had no usable answer: ${brief(error)}.`,
+  'postgres-unavailable': ({ error }) => `Postgres cannot be reached: ${brief(error)}.`,
+  'release-failed': ({ error }) => `A release did not reach Redis: ${brief(error)}.`,
+  'lease-lost': ({ error }) => `${brief(error)}.`,
+  'subscriber-down': ({ error }) => `Wake-ups do not arrive from Redis: ${brief(error)}.`,
+  'redis-passed-by': ({ error }) => `Redis is not reached, calls go on without it: ${brief(error)}.`,
+  'redis-back': () => 'Redis is back.',
+  'node-down': ({ node = 0, error }) => `Redis node ${node + 1} failed: ${brief(error)}.`,
+  'node-back': ({ node = 0 }) => `Redis node ${node + 1} is back.`,
+  'backend-ended': ({ pid }) => `Backend ${pid} of Postgres was ended: it blocked another call.`,
+  'commit-resolved': ({ outcome }) => `A COMMIT got no answer. Its outcome was looked up: ${outcome}.`,
+  'hook-failed': ({ hook, error }) => `A hook of ${hook} threw: ${brief(error)}.`,
 };
+
+function isBad(type: string, { outcome }: Message): boolean {
+  return type === 'commit-resolved' ? outcome === 'unknown' : !type.endsWith('-back');
+}
 
 /**
  * Reports waits, timeouts, refused writes and events of this process until the returned function is called. Before, calls
@@ -61,12 +54,11 @@ export function watchProcess(watcher: ProcessWatcher): () => void {
     ],
     ['tracing:fenced-lock:lock:asyncEnd', (message) => timeout(message as Message, watcher)],
     ['tracing:fenced-lock:transaction:error', (message) => staleWrite(message as Message, watcher)],
-    ...Object.entries(EVENTS).map(([type, { bad, text }]): [string, (message: unknown) => void] => [
+    ...Object.entries(SENTENCES).map(([type, text]): [string, (message: unknown) => void] => [
       `fenced-lock:${type}`,
-      (message) => {
-        const about = message as Message;
-        const isBad = typeof bad === 'boolean' ? bad : bad(about);
-        watcher.happened({ type, bad: isBad, key: about.key, text: text(about) });
+      (given) => {
+        const message = given as Message;
+        watcher.note({ type, bad: isBad(type, message), key: message.key, text: text(message) });
       },
     ]),
   ]);
@@ -82,7 +74,7 @@ export function watchProcess(watcher: ProcessWatcher): () => void {
 /** Reports a call that did not get its key within its wait time. One whose function threw such an error got its key. */
 function timeout({ keys = [], error, outcome }: Message, watcher: ProcessWatcher): void {
   if (outcome !== 'not-admitted' || codeOf(error) !== 'LOCK_TIMEOUT') return;
-  watcher.happened({ type: 'timeout', bad: true, key: keys[0], text: `${brief(error)}.` });
+  watcher.note({ type: 'timeout', bad: true, key: keys[0], text: `${brief(error)}.` });
 }
 
 /** Reports a transaction that was refused because its token was stale. Other errors of transactions are the caller's. */
@@ -90,7 +82,7 @@ function staleWrite({ error }: Message, watcher: ProcessWatcher): void {
   if (codeOf(error) !== 'STALE_TOKEN') return;
   // Prisma may have wrapped the error of this package.
   const refusal = (toFencedLockError(error) ?? error) as StaleTokenError;
-  watcher.happened({ type: 'stale-write', bad: true, key: refusal.key, text: sentenceOf(refusal) });
+  watcher.note({ type: 'stale-write', bad: true, key: refusal.key, text: sentenceOf(refusal) });
 }
 
 function sentenceOf({ token, fence, model, reason }: StaleTokenError): string {

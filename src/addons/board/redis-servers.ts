@@ -1,5 +1,5 @@
 import { redisHealth } from './health.js';
-import type { Finding, RedisServerState } from './source.js';
+import type { Finding, ServerState } from './source.js';
 
 /** An ioredis client, as far as a board looks at it. */
 export interface RedisClientSeen {
@@ -27,12 +27,6 @@ export class RedisServersSeen {
     this.#clients = clients;
   }
 
-  /** Called after each look at the keys. Of several servers only the health check tells which has not answered. */
-  looked(answered: boolean): void {
-    const [only, ...others] = this.#clients;
-    if (only !== undefined && others.length === 0 && !only.isCluster) this.#note(only, answered);
-  }
-
   /** Asks each server, and each master of a Cluster. */
   async health(): Promise<Finding[]> {
     const asked = this.#clients.flatMap((client) => {
@@ -41,36 +35,33 @@ export class RedisServersSeen {
       const connected = masters.filter(({ status }) => status !== 'wait');
       return connected.length > 0 ? connected : [client];
     });
-    const found = await redisHealth(
-      asked.map((client) => ({ address: addressOf(client), status: client.status, ping: () => client.ping() })),
+    return await Promise.all(
+      asked.map(async (client) => {
+        const found = await redisHealth(addressOf(client), client.status, () => client.ping());
+        if (found.status === 'ok') this.#silent.delete(client);
+        else this.#silent.add(client);
+        return found;
+      }),
     );
-    for (const [at, client] of asked.entries()) this.#note(client, found[at]?.status !== 'fault');
-    return found;
   }
 
   /** As their clients know them, and as they have answered. */
-  get states(): RedisServerState[] {
-    return this.#clients.flatMap((client, index) => this.#statesOf(client, index));
-  }
-
-  #note(client: RedisClientSeen, answered: boolean): void {
-    if (answered) this.#silent.delete(client);
-    else this.#silent.add(client);
-  }
-
-  #statesOf(client: RedisClientSeen, index: number): RedisServerState[] {
-    if (client.isCluster && client.nodes) {
-      const masters = client.nodes('master').map((node) => this.#stateOf(node, 'master'));
-      const replicas = client.nodes('slave').map((node) => this.#stateOf(node, 'replica'));
+  get states(): ServerState[] {
+    const count = this.#clients.length;
+    return this.#clients.flatMap((client, index) => {
+      const { options, nodes, isCluster } = client;
+      if (options?.sentinels) return [this.#stateOf(client, `master of ${options.name}, by Sentinel`)];
+      if (!isCluster || !nodes) {
+        return [this.#stateOf(client, count > 1 ? `node ${index + 1} of ${count}` : 'server')];
+      }
+      const masters = client.nodes?.('master').map((node) => this.#stateOf(node, 'master')) ?? [];
+      const replicas = client.nodes?.('slave').map((node) => this.#stateOf(node, 'replica')) ?? [];
       // Before the client has reached the Cluster it knows no node.
       return masters.length > 0 ? [...masters, ...replicas] : [this.#stateOf(client, 'Cluster')];
-    }
-    if (client.options?.sentinels) return [this.#stateOf(client, `master of ${client.options.name}, by Sentinel`)];
-    const count = this.#clients.length;
-    return [this.#stateOf(client, count > 1 ? `node ${index + 1} of ${count}` : 'server')];
+    });
   }
 
-  #stateOf(client: RedisClientSeen, role: string): RedisServerState {
+  #stateOf(client: RedisClientSeen, role: string): ServerState {
     const { status } = client;
     const address = addressOf(client);
     if (status === 'ready' && this.#silent.has(client)) return { address, role, status: 'no answer', healthy: false };

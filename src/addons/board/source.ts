@@ -51,9 +51,15 @@ export interface Finding {
   readonly remedy?: string;
 }
 
-/** A server of Redis, as its client knows it, and as it has answered. */
-export interface RedisServerState {
-  /** `host:port`. */
+/** The result of all checks. */
+export interface Health {
+  readonly findings: readonly Finding[];
+  /** `host:port/database`, without user and password; `undefined` as long as it is not known. */
+  readonly database?: string | undefined;
+}
+
+/** A server, as its client knows it, and as it has answered. */
+export interface ServerState {
   readonly address: string;
   /** Such as `server`, `node 2 of 3`, `master`, `replica`. */
   readonly role: string;
@@ -75,7 +81,7 @@ export interface Happening {
 
 /** Receives what is known only inside this process. */
 export interface ProcessWatcher {
-  happened(happening: Happening): void;
+  note(happening: Happening): void;
   /** A caller has ended its wait for a key, whether it got the key or not; milliseconds. */
   waited(ms: number): void;
 }
@@ -94,15 +100,11 @@ export interface BoardSource {
   /** The last turns of a key, the newest first. */
   history(key: string): Promise<readonly BoardTurn[]>;
   /** Never rejects: a server that gives no answer is a finding. */
-  health(): Promise<readonly Finding[]>;
-  /** The database, `host:port/database`, without user and password; `undefined` as long as it is not known. */
-  database(): string | undefined;
+  health(): Promise<Health>;
   /** The servers of Redis, as the client knows them and as they have answered, without asking now. */
-  topology(): readonly RedisServerState[];
+  topology(): readonly ServerState[];
   /** Called when the last viewer has left: connections may be closed. */
   rest?(): void;
-  /** Whether leases are in the memory of this process, so that there is no Redis to be asked. */
-  readonly inMemory?: boolean;
   /** `undefined` if the process of the board takes no locks, as that of the command. */
   readonly process?: {
     /** The number of callers of this process that wait, for each key. */

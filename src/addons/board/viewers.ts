@@ -1,62 +1,39 @@
 import { after, stop, type Timer } from '../../base/clock.js';
-import { Poller, type Send } from './poller.js';
+import { Poller } from './poller.js';
 import type { BoardSource } from './source.js';
 
 /** Time between two comments, which keep proxies from closing an idle connection; milliseconds. */
 const HEARTBEAT = 15_000;
-/**
- * How many bytes a viewer may have unread. One that has more gets no more messages, and the whole state when it has read on.
- */
+/** How many bytes a page may have unread. One that has more gets no more messages, and the whole state when it has read on. */
 const BEHIND = 4 * 1024 * 1024;
 /** How many pages may be open at once. Each may take `BEHIND` bytes of memory. */
 export const MOST_VIEWERS = 50;
 
 const encoder = new TextEncoder();
+const BEAT = encoder.encode(': still here\n\n');
 
 /** One open page. */
-class Viewer {
+interface Viewer {
   /** Kept here, because its signal is not aborted any more once it is garbage: https://github.com/nodejs/undici/issues/1926 */
   readonly request: Request;
-  readonly #controller: ReadableStreamDefaultController<Uint8Array>;
+  readonly controller: ReadableStreamDefaultController<Uint8Array>;
   /** Whether it has missed a message. */
-  behind = false;
-
-  constructor(request: Request, controller: ReadableStreamDefaultController<Uint8Array>) {
-    this.request = request;
-    this.#controller = controller;
-  }
-
-  get isFull(): boolean {
-    return (this.#controller.desiredSize ?? 0) <= 0;
-  }
-
-  send(text: Uint8Array): void {
-    this.#controller.enqueue(text);
-  }
-
-  end(): void {
-    try {
-      this.#controller.close();
-    } catch {
-      // It was closed or cancelled before.
-    }
-  }
+  behind: boolean;
 }
 
 /** All open pages of one board. They share one poller. */
 export class Viewers {
   readonly #viewers = new Set<Viewer>();
   readonly #poller: Poller;
+  readonly #source: BoardSource;
   readonly #hello: object;
   #heartbeat: Timer | undefined;
-
-  readonly #source: BoardSource;
 
   /** `hello`: the first message to each page. */
   constructor(source: BoardSource, interval: number, hello: object) {
     this.#hello = hello;
     this.#source = source;
-    this.#poller = new Poller(source, interval, (event, data) => this.#broadcast(event, data));
+    this.#poller = new Poller(source, interval, (event, data) => this.#broadcast(message(event, data)));
   }
 
   get isFull(): boolean {
@@ -70,13 +47,13 @@ export class Viewers {
     return new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
-          const viewer = new Viewer(request, controller);
+          if (signal.aborted) return controller.close();
+          const viewer = { request, controller, behind: false };
           leave = () => this.#leave(viewer);
           signal.addEventListener('abort', leave, { once: true });
-          if (signal.aborted) return viewer.end();
           this.#viewers.add(viewer);
           this.#poller.start();
-          this.#beat();
+          if (this.#heartbeat === undefined) this.#beat();
           this.#welcome(viewer);
         },
         cancel: () => {
@@ -101,44 +78,42 @@ export class Viewers {
     for (const viewer of [...this.#viewers]) this.#leave(viewer);
   }
 
-  #welcome(viewer: Viewer): void {
-    viewer.send(message('hello', this.#hello));
-    for (const [event, data] of this.#poller.everything()) viewer.send(message(event, data));
+  #welcome({ controller }: Viewer): void {
+    controller.enqueue(message('hello', this.#hello));
+    for (const [event, data] of this.#poller.everything()) controller.enqueue(message(event, data));
   }
 
   #leave(viewer: Viewer): void {
     if (!this.#viewers.delete(viewer)) return;
-    viewer.end();
+    try {
+      viewer.controller.close();
+    } catch {
+      // It was closed, cancelled or failed before.
+    }
     if (this.#viewers.size > 0) return;
     this.#poller.stop();
     stop(this.#heartbeat);
     this.#heartbeat = undefined;
   }
 
-  readonly #broadcast: Send = (event, data) => {
-    const text = message(event, data);
-    for (const viewer of this.#viewers) {
-      // Messages for a viewer that reads slowly are dropped, and not kept in memory.
-      viewer.behind ||= viewer.isFull;
+  #broadcast(text: Uint8Array): void {
+    for (const viewer of [...this.#viewers]) {
+      const isFull = (viewer.controller.desiredSize ?? 0) <= 0;
       try {
-        if (!viewer.behind) viewer.send(text);
-        else if (!viewer.isFull) {
-          viewer.behind = false;
-          this.#welcome(viewer);
-        }
+        if (!isFull && viewer.behind) this.#welcome(viewer);
+        else if (!isFull) viewer.controller.enqueue(text);
+        viewer.behind = isFull;
       } catch {
-        // Its stream has failed, and nothing else told so. The others still get theirs.
+        // Its stream has failed, and nothing else told so.
         this.#leave(viewer);
       }
     }
-  };
+  }
 
   #beat(): void {
-    this.#heartbeat ??= after(HEARTBEAT, () => {
-      this.#heartbeat = undefined;
-      const beat = encoder.encode(': still here\n\n');
-      for (const viewer of this.#viewers) if (!viewer.isFull) viewer.send(beat);
-      this.#beat();
+    this.#heartbeat = after(HEARTBEAT, () => {
+      this.#broadcast(BEAT);
+      if (this.#viewers.size > 0) this.#beat();
     });
   }
 }

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import {
-  Agent,
   createServer,
   type IncomingMessage,
   request as plainRequest,
@@ -24,28 +23,12 @@ const BASE = '/admin/locks';
 /** As in docs/guides/board.md. */
 const MOUNTS: Record<string, (board: Board) => RequestListener | Promise<RequestListener>> = {
   'node:http': (board) => toNodeListener(board),
-  'Express, at its path': (board) => {
-    const app = express();
-    app.use(BASE, toNodeListener(board));
-    return app;
-  },
   'Express, behind a body parser': (board) => {
     const app = express();
     app.use(express.json());
     app.use(BASE, toNodeListener(board));
     return app;
   },
-  ...Object.fromEntries(
-    [express.raw({ type: '*/*' }), express.text({ type: '*/*' })].map((parser) => [
-      `Express, behind the parser ${parser.name}`,
-      (board: Board) => {
-        const app = express();
-        app.use(parser);
-        app.use(BASE, toNodeListener(board));
-        return app;
-      },
-    ]),
-  ),
   Fastify: async (board) => {
     const app = fastify();
     await app.register(async (scope) => {
@@ -111,9 +94,11 @@ describeWithShop('mounted', () => {
       }),
     );
     const asked = plainRequest(`${origin}/events`).end();
-    const answer = await new Promise<NodeJS.ReadableStream>((resolve) => asked.on('response', resolve));
+    const answer = await new Promise<IncomingMessage>((resolve) => asked.on('response', resolve));
     await new Promise((resolve) => answer.once('data', resolve));
     expect(open).toBe(1);
+    // A page whose stream has ended would ask on it again, and the server never end.
+    expect(answer.headers.connection).toBe('close');
     asked.destroy();
     await eventually('it has left', async () => open === 0);
   });
@@ -139,16 +124,6 @@ describeWithShop('mounted', () => {
       return answer.statusCode === 200;
     });
     for (const { request } of viewers) request.destroy();
-  });
-
-  test('a stream of events that has ended ends its connection: a page would ask on it again, and the server never end', async () => {
-    const { prisma } = shop.client();
-    const board = createBoard(prisma, { refreshInterval: 100 });
-    const origin = await serve(toNodeListener(board));
-    const asked = plainRequest(`${origin}/events`, { agent: new Agent({ keepAlive: true }) }).end();
-    const [answer] = (await once(asked, 'response')) as [IncomingMessage];
-    expect(answer.headers.connection).toBe('close');
-    asked.destroy();
   });
 
   test.each(['//evil.example/board.js', '/%00', '/\\evil.example', 'http://evil.example/admin/locks'])(

@@ -1,36 +1,10 @@
 import type { Board } from '../../../src/addons/board/index.js';
+import type { Row } from '../../../src/addons/board/keys.js';
+import type { Happened, Status } from '../../../src/addons/board/poller.js';
 import { eventually } from '../../support/eventually.js';
 
 /** A key, as the page is sent it. */
-export interface SentKey {
-  readonly key: string;
-  readonly holder: string | null;
-  readonly waiting: number;
-  readonly waiters: readonly (string | null)[];
-  readonly callers: number;
-  readonly token: string | null;
-  readonly turns: string;
-  readonly expiresIn: number;
-  readonly transaction: { readonly pid: number } | null;
-  readonly bar: readonly [turns: number, waiting: number];
-  readonly turnBars?: readonly number[];
-}
-
-export interface SentStatus {
-  readonly trouble?: { readonly text: string };
-  readonly seenAt?: number;
-  readonly health: ReadonlyArray<{ server: string; check: string; status: string; message: string }>;
-  readonly postgres?: { readonly address: string; readonly status: string; readonly healthy: boolean };
-  readonly redis: ReadonlyArray<{ address: string; role: string; status: string; healthy: boolean }>;
-  readonly waits?: { readonly counts: readonly number[] };
-}
-
-interface SentHappening {
-  readonly type: string;
-  readonly bad: boolean;
-  readonly key?: string;
-  readonly text: string;
-}
+type SentKey = Row & { readonly expiresIn: number };
 
 interface Told {
   readonly event: string;
@@ -44,12 +18,9 @@ const ORIGIN = 'http://board.test';
 export class Viewer {
   readonly told: Told[] = [];
   readonly keys = new Map<string, SentKey>();
-  status: SentStatus | undefined;
-  hello:
-    | { readonly token?: string; readonly title: string; readonly process: boolean; readonly inMemory: boolean }
-    | undefined;
-  /** In the order in which they were told. */
-  happened: readonly SentHappening[] = [];
+  status: Status | undefined;
+  hello: { readonly token?: string; readonly interval: number; readonly process: boolean } | undefined;
+  happened: Happened | undefined;
   readonly #gone = new AbortController();
   #ended = false;
 
@@ -97,9 +68,7 @@ export class Viewer {
     this.told.push({ event, data });
     if (event === 'hello') this.hello = data;
     if (event === 'status') this.status = data;
-    if (event === 'happened') {
-      this.happened = [...(data.all ? [] : this.happened), ...data.happened];
-    }
+    if (event === 'happened') this.happened = data;
     if (event !== 'keys') return;
     if (data.all) this.keys.clear();
     for (const key of data.gone) this.keys.delete(key);

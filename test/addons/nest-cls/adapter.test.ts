@@ -249,13 +249,11 @@ describeWithShop('@Transactional() and TransactionHost', () => {
     expect(await serializable).toBe('serializable');
   });
 
-  test('have a `tx` that lists what the transaction of the lock lists', async () => {
+  test('have a `tx` that has what the transaction of the lock has', async () => {
     const { key } = await shop.product(10);
     const { sales, host } = await made();
     await sales.lockedTransaction(key, async () => {
-      const tx = currentTx(prisma);
-      expect(Object.keys(tx)).toContain('stock');
-      expect(Object.keys(host.tx)).toEqual(Object.keys(tx));
+      expect('stock' in currentTx(prisma)).toBe(true);
       expect('stock' in host.tx).toBe(true);
     });
   });

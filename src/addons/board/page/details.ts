@@ -1,0 +1,181 @@
+// One key, with what can be done about it.
+
+import type { BoardTurn } from '../source.js';
+import { bars, highest } from './chart.js';
+import type { Key, State } from './state.js';
+import { byId, clock, counted, duration, element, number, redraw, shown } from './text.js';
+import { consequences, oldFacts } from './words.js';
+
+/** So often the last turns of the key are asked for at most; milliseconds. */
+const TURNS_EVERY = 1_000;
+
+type Holder = Pick<Key, 'holder' | 'process'>;
+
+export class Details {
+  readonly #dialog: HTMLDialogElement = byId('details');
+  readonly #state: State;
+  #key: string | undefined;
+  /** From whom the key is about to be taken: the user is asked to confirm it. */
+  #asked: Holder | undefined;
+  /** What the key was when its last turns were asked for, and when that was. */
+  #turnsOf = '';
+  #turnsAt = 0;
+
+  constructor(state: State) {
+    this.#state = state;
+    this.#dialog.addEventListener('close', () => {
+      this.#key = undefined;
+    });
+    byId('close').addEventListener('click', () => this.#dialog.close());
+    byId('ask').addEventListener('click', () => {
+      const { holder = null, process = null } = this.#present ?? {};
+      this.#ask({ holder, process });
+      // Not the one that does it.
+      byId('no').focus();
+    });
+    byId('no').addEventListener('click', () => this.#ask(undefined));
+    byId('yes').addEventListener('click', () => this.#take());
+  }
+
+  open(key: string): void {
+    this.#key = key;
+    this.#turnsOf = '';
+    this.#turnsAt = 0;
+    redraw(byId('details-title'), key, () => [shown(key)]);
+    redraw(byId('turns'), 'Reading …', () => [element('li', { class: 'quiet' }, 'Reading …')]);
+    this.#ask(undefined);
+    this.#dialog.showModal();
+  }
+
+  draw(): void {
+    if (this.#key === undefined) return;
+    const [key, inProcess] = [this.#present, this.#state.hello?.process === true];
+    redraw(byId('old'), oldFacts(this.#state));
+    byId('old').hidden = !this.#state.isOld;
+    redraw(byId('chart'), key?.bars ?? null, () =>
+      key ? [bars(key.bars, highest([key]), `${counted(key.total, 'turn')} in five minutes`, 64)] : ['none'],
+    );
+    this.#drawFacts(key, inProcess);
+    this.#drawWaiters(key);
+    byId('own-turns').hidden = !inProcess;
+    byId('force').hidden = this.#state.hello?.token === undefined;
+    redraw(byId('consequences'), consequences(this.#state, key));
+    void this.#readTurns(this.#key, key ? `${key.turns} ${key.transaction?.pid}` : 'none');
+  }
+
+  /** `undefined`: free, and without turns in the last minutes. */
+  get #present(): Key | undefined {
+    return this.#state.keys.get(this.#key ?? '');
+  }
+
+  #drawFacts(key: Key | undefined, inProcess: boolean): void {
+    const left = key?.holder == null ? undefined : Math.max(0, key.endsAt - performance.now());
+    const ends = this.#state.isOld ? 'unknown' : `${duration(left ?? 0)}, unless it is renewed`;
+    const callers = inProcess ? `, and ${counted(key?.callers ?? 0, 'caller')} in this process` : '';
+    const admitted = key?.admittedAt == null ? '' : `, admitted at ${clock(key.admittedAt)}`;
+    const transaction = key?.transaction;
+    const facts: Readonly<Record<string, string | HTMLElement>> = {
+      Holder: key?.holder == null ? 'free' : whoHas(key),
+      'Lease ends in': left === undefined ? '–' : ends,
+      Waiting: `${counted(key?.waiting ?? 0, 'process', 'processes')}${callers}`,
+      Token: key?.token == null ? 'none' : `${key.token}${admitted}`,
+      Turns: key ? number(Number(key.turns)) : '–',
+      Transaction: transaction ? `open since ${clock(transaction.since)}, Postgres backend ${transaction.pid}` : 'none',
+      Problem: key?.problem ? shown(key.problem) : 'none',
+    };
+    redraw(byId('facts'), Object.keys(facts), () =>
+      Object.keys(facts).flatMap((name) => [element('dt', {}, name), element('dd')]),
+    );
+    // One by one: what somebody has selected, such as the holder, stays selected.
+    for (const [at, value] of Object.values(facts).entries()) {
+      redraw(byId('facts').children[at * 2 + 1], typeof value === 'string' ? value : value.textContent, () => [value]);
+    }
+  }
+
+  /** Who waits in which order. */
+  #drawWaiters(key: Key | undefined): void {
+    const { waiters = [], waiting = 0 } = key ?? {};
+    byId('waiters-title').hidden = byId('waiters').hidden = waiters.length === 0;
+    // Each of several nodes has a queue of its own.
+    const isInOrder = !this.#state.status?.redis.some(({ role }) => /^node \d/.test(role));
+    redraw(byId('waiters-title'), isInOrder ? 'Who waits, the next one first' : 'Who waits, in no order');
+    redraw(byId('waiters'), [waiters, waiting], () => {
+      const places = waiters.map((name) => element('li', {}, name === null ? 'a process without a name' : shown(name)));
+      const others = waiting - waiters.length;
+      return others > 0 ? [...places, element('li', { class: 'quiet' }, `and ${number(others)} more`)] : places;
+    });
+  }
+
+  /** Reads the last turns if the key has had others since they were read. */
+  async #readTurns(name: string, state: string): Promise<void> {
+    const now = performance.now();
+    if (state === this.#turnsOf || now - this.#turnsAt < TURNS_EVERY) return;
+    this.#turnsAt = now;
+    this.#turnsOf = state;
+    const { turns = [], error = 'No turn is remembered.' } = await asked(`history?key=${encodeURIComponent(name)}`);
+    // The dialog was closed meanwhile, or shows another key.
+    if (this.#key !== name) return;
+    redraw(byId('turns'), [turns, error], () =>
+      turns.length === 0 ? [element('li', { class: 'quiet' }, shown(error))] : turns.map(turnItem),
+    );
+  }
+
+  /** The second step of a force release says what will be done, to whom. In the first one nothing is asked. */
+  #ask(from: Holder | undefined, said = ''): void {
+    this.#asked = from;
+    byId('ask').hidden = from !== undefined;
+    byId('question').hidden = byId('yes').hidden = byId('no').hidden = from === undefined;
+    if (from) redraw(byId('from'), from, () => [from.holder === null ? 'its next holder' : whoHas(from)]);
+    redraw(byId('said'), said);
+    this.draw();
+  }
+
+  async #take(): Promise<void> {
+    const [key, from] = [this.#key, this.#asked];
+    if (from === undefined) return;
+    this.#asked = undefined;
+    redraw(byId('said'), 'Releasing …');
+    const { released, error } = await asked('force-release', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-fenced-lock-board': this.#state.hello?.token ?? '' },
+      body: JSON.stringify({ key, holder: from.holder }),
+    });
+    // The dialog was closed meanwhile, or shows another key.
+    if (this.#key !== key) return;
+    this.#ask(undefined, error ?? (released ? 'The key was taken from its holder.' : 'The key was free already.'));
+    byId('ask').focus();
+  }
+}
+
+interface Answer {
+  readonly turns?: readonly BoardTurn[];
+  readonly released?: boolean;
+  readonly error?: string;
+}
+
+async function asked(path: string, init?: RequestInit): Promise<Answer> {
+  try {
+    return await (await fetch(new URL(path, import.meta.url), init)).json();
+  } catch {
+    return { error: 'The board did not answer. If it was to release the key: a higher token says that it did.' };
+  }
+}
+
+function turnItem({ turn, token, admittedAt, duration: took, outcome, process, error }: BoardTurn): HTMLElement {
+  const end = outcome.replaceAll('-', ' ');
+  const more = [token && `token ${token}`, took !== null && `in ${duration(took)}`, process && `by ${process}`];
+  return element(
+    'li',
+    {},
+    element('time', {}, admittedAt === null ? '–' : clock(admittedAt)),
+    element('span', {}, turn === null ? '–' : `turn ${turn}`),
+    element('span', { class: outcome === 'committed' ? '' : 'bad' }, shown(error === null ? end : `${end}: ${error}`)),
+    element('span', { class: 'said' }, shown(more.filter(Boolean).join(', '))),
+  );
+}
+
+/** The name of its process, if it is known, with its id in brackets. */
+function whoHas({ holder, process }: Holder): HTMLElement {
+  const id = element('span', { class: 'mono' }, shown(holder ?? ''));
+  return process === null ? id : element('span', {}, shown(process), ' (', id, ')');
+}

@@ -1,0 +1,131 @@
+// What stands around the table.
+
+import type { Happened, Status } from '../poller.js';
+import type { ServerState } from '../source.js';
+import { bars } from './chart.js';
+import type { Passed, State } from './state.js';
+import { byId, clock, counted, duration, element, number, redraw, shown } from './text.js';
+
+/** How long the longest bar of a wait is; columns. */
+const LONGEST = 20;
+
+export function drawPanels(state: State): void {
+  const { status, hello, tokens, happened } = state;
+  document.body.classList.toggle('stale', state.isOld);
+  drawFigures(state);
+  list('tokens', tokens, tokenItem, 'None since this page was opened.');
+  const inProcess = hello?.process === true;
+  byId('note').hidden = byId('waits-card').hidden = byId('happened-card').hidden = !inProcess;
+  if (happened) {
+    list('happened', happened.happened, happeningItem, 'Nothing since the board was opened.');
+    drawWaits(happened.waits);
+  }
+  if (status === undefined) return;
+  drawTrouble(status);
+  drawHealth(status);
+  list('postgres', status.postgres ? [status.postgres] : [], serverItem, 'Not known yet.');
+  list('redis', status.redis, serverItem, 'Not known yet.');
+  redraw(
+    byId('cost'),
+    'The servers are read only while this page is open, once for all who have it open: ' +
+      `every ${duration(hello?.interval ?? 0)}. The last read took ${duration(status.took)}.`,
+  );
+}
+
+function list<T>(id: string, items: readonly T[], itemOf: (item: T) => Node, none: string): void {
+  redraw(byId(id), items, () => (items.length === 0 ? [element('li', { class: 'quiet' }, none)] : items.map(itemOf)));
+}
+
+function drawFigures({ keys, known, rate, happened, hello }: State): void {
+  const all = [...keys.values()];
+  const waiting = all.reduce((sum, key) => sum + key.waiting, 0);
+  const figures: (readonly [name: string, value: string, kind: string])[] = [
+    ['keys held', known ? number(all.filter(({ holder }) => holder !== null).length) : '–', ''],
+    ['processes waiting', known ? number(waiting) : '–', waiting > 0 ? 'warm' : ''],
+    ['turns a second', known ? (rate < 10 ? rate.toFixed(1) : number(Math.round(rate))) : '–', ''],
+  ];
+  if (happened && hello?.process) {
+    const { timeouts, refused, lost } = happened;
+    figures.push(['timeouts\u00A0*', number(timeouts), timeouts > 0 ? 'warm' : '']);
+    figures.push(['stale writes refused\u00A0*', number(refused), refused > 0 ? 'bad' : '']);
+    figures.push(['leases lost\u00A0*', number(lost), lost > 0 ? 'bad' : '']);
+  }
+  redraw(byId('figures'), figures, () =>
+    figures.map(([name, value, kind]) =>
+      element('div', { class: 'card' }, element('dt', {}, name), element('dd', { class: kind }, value)),
+    ),
+  );
+}
+
+function drawTrouble({ trouble, missing, seenAt }: Status): void {
+  // Without trouble each status has another time.
+  redraw(byId('trouble'), [trouble, missing, trouble && seenAt], () => {
+    const banners = missing.map((text) => banner('Not all keys are here.', text));
+    if (trouble === undefined) return banners;
+    const shows = seenAt === undefined ? '' : `What you see is from ${clock(seenAt)}. `;
+    return [banner('The keys cannot be read:', `${trouble}. ${shows}The board tries again.`), ...banners];
+  });
+}
+
+function banner(title: string, text: string): HTMLElement {
+  return element('p', { class: 'banner' }, element('strong', {}, title), ' ', shown(text));
+}
+
+function drawHealth({ health, trouble }: Status): void {
+  redraw(byId('health'), [health, trouble === undefined], () => {
+    if (health.length === 0) return ['Checking the servers …'];
+    const ill = health.filter(({ status }) => status !== 'ok');
+    const well = health.filter(({ status }) => status === 'ok').map(({ message }) => message);
+    // In trouble the next check, which tells where it is, has not ended yet.
+    const all = trouble === undefined ? 'All is well. ' : 'At the last check: ';
+    const rest = well.length > 0 ? 'The rest is well. ' : '';
+    const faults = ill.map(({ status, message, remedy }) => {
+      const [kind, title] = status === 'fault' ? ['bad', 'Fault: '] : ['warning', 'Warning: '];
+      const text = remedy === undefined ? message : `${message} What to do: ${remedy}`;
+      return element('p', { class: `dot ${kind}` }, element('strong', {}, title), shown(text));
+    });
+    return [...faults, element('p', {}, element('strong', {}, ill.length === 0 ? all : rest), shown(well.join(' ')))];
+  });
+}
+
+function drawWaits({ bounds, counts, longest }: Happened['waits']): void {
+  redraw(byId('waits'), counts, () => {
+    const most = Math.max(...counts);
+    if (most === 0) return [element('li', { class: 'quiet' }, 'No call since the board was opened.')];
+    const rows = counts.map((count, at) => {
+      const bound = bounds[at];
+      const tall = Math.ceil((count / most) * LONGEST);
+      const bar = bars(Array(LONGEST).fill(1).fill(0, tall), 1, counted(count, 'wait'), 12);
+      const label = bound === undefined ? 'longer' : `≤ ${duration(bound)}`;
+      return element(
+        'li',
+        {},
+        element('span', {}, label),
+        element('span', {}, bar),
+        element('span', {}, number(count)),
+      );
+    });
+    return [...rows, element('li', { class: 'quiet' }, `The longest took ${duration(longest)}.`)];
+  });
+}
+
+function tokenItem({ key, token, turns, at }: Passed): HTMLElement {
+  const text = turns > 1 ? `${token} (+${turns})` : token;
+  return element('li', {}, element('time', {}, clock(at)), shown(key), element('span', {}, text));
+}
+
+function happeningItem({ type, bad, at, key, text }: Happened['happened'][number]): HTMLElement {
+  return element(
+    'li',
+    { class: 'event' },
+    element('time', {}, clock(at)),
+    element('strong', { class: bad ? 'bad' : 'good' }, type.replaceAll('-', ' ')),
+    ...(key === undefined ? [] : [element('span', { class: 'said' }, shown(key))]),
+    element('span', { class: 'said' }, shown(text)),
+  );
+}
+
+function serverItem({ address, role, status, healthy }: ServerState): HTMLElement {
+  const place = element('span', { class: `mono dot ${healthy ? 'good' : 'bad'}` }, shown(address));
+  return element('li', {}, place, ' ', shown(status), element('p', { class: 'quiet' }, shown(role)));
+}
