@@ -653,7 +653,7 @@ describe('the end of a fake client', () => {
     expect(await prisma.$withLock('handle', () => 'anew')).toBe('anew');
   });
 
-  test('is not that of work that loses its key by force: the call rejects, and the key is free', async () => {
+  test('is not waited for by forceRelease: work under the key is rejected, and the key is free', async () => {
     const { prisma } = fakeLocks();
     const inside = gate();
     const works = codeOf(
