@@ -8,10 +8,11 @@ const layer = (name, from, ...to) => ({
 
 /** Each room of src/, and the rooms and ports that it may import; base/ is for all. */
 const ROOMS = {
-  call: ['options/', 'lease/', 'transaction/', 'fencing/', 'database/'],
-  options: ['lease/stores/memory'],
-  lease: [],
-  redis: ['lease/store'],
+  call: ['options/', 'waiting/', 'transaction/', 'fencing/', 'database/'],
+  options: ['stores/memory'],
+  waiting: [],
+  stores: ['waiting/store'],
+  redis: ['waiting/store'],
   database: [],
   fencing: ['database/'],
   transaction: ['database/', 'fencing/'],
@@ -20,7 +21,7 @@ const ROOMS = {
   base: [],
   // The addons stand on top, and nothing below knows them.
   'addons/otel': [],
-  'addons/testing': ['index', 'call/', 'options/', 'lease/stores/memory', 'prisma/', 'redis/keys'],
+  'addons/testing': ['index', 'call/', 'options/', 'stores/memory', 'prisma/', 'redis/names'],
   'addons/decorators': ['index', 'current', 'options/'],
   'addons/nest': ['index', 'current', 'addons/decorators/'],
   'addons/nest-cls': ['index', 'current'],
@@ -28,11 +29,11 @@ const ROOMS = {
 };
 /** The files at the top. */
 const TOP = {
-  index: ['client', 'extension', 'current', 'call/', 'options/', 'lease/stores/memory'],
+  index: ['client', 'extension', 'current', 'call/', 'options/', 'stores/memory'],
   current: ['client', 'call/lock', 'prisma/client'],
   extension: ['assemble', 'client', 'call/', 'options/', 'prisma/'],
-  client: ['call/', 'options/', 'lease/', 'database/', 'fencing/', 'transaction/', 'prisma/'],
-  assemble: ['call/', 'options/', 'lease/', 'redis/', 'database/', 'fencing/', 'transaction/', 'prisma/'],
+  client: ['call/', 'options/', 'waiting/', 'database/', 'fencing/', 'transaction/', 'prisma/'],
+  assemble: ['call/', 'options/', 'waiting/', 'stores/', 'redis/', 'database/', 'fencing/', 'transaction/', 'prisma/'],
 };
 const file = (name) => `^src/${name}[.]ts$`;
 const place = (name) => (name.endsWith('/') ? `^src/${name}` : file(name));
@@ -52,7 +53,6 @@ module.exports = {
     ...Object.entries(TOP).map(([name, allowed]) =>
       layer(`${name}-imports-what-it-is-allowed`, file(name), ...allowed.map(place), '^src/base/'),
     ),
-    layer('stores-know-the-port-alone', '^src/lease/stores/', '^src/lease/stores/', file('lease/store'), '^src/base/'),
     {
       name: 'every-file-is-in-a-room',
       severity: 'error',
@@ -66,7 +66,7 @@ module.exports = {
       name: 'the-core-knows-no-prisma',
       comment: 'The fence serves plain pg as well; test/connection/plain.test.ts runs it there.',
       severity: 'error',
-      from: { path: '^src/(connection|database|transaction|fencing|lease)/' },
+      from: { path: '^src/(connection|database|transaction|fencing|waiting)/' },
       to: { path: ['^src/prisma/', 'node_modules/@prisma/'] },
     },
     {
@@ -78,40 +78,21 @@ module.exports = {
     },
     layer(
       'cli-stands-on-the-ground-floor',
-      '^src/cli/(?!(commands|locks|servers|top)/)',
+      '^src/cli/(?!(commands|doctor|servers)/)',
       '^src/cli/',
       file('options/options'),
       file('base/errors'),
       file('base/invisible'),
     ),
     layer(
-      'commands-check-arguments',
-      '^src/cli/commands/',
+      'the-command-uses-the-operators-of-the-client',
+      '^src/cli/(commands|doctor|servers)/',
       '^src/cli/',
-      file('options/options'),
-      file('options/validate-call'),
-      file('database/sql'),
       '^src/base/',
-      '^src/addons/board/(board|node-listener|options)[.]ts$',
-    ),
-    layer(
-      'only-what-looks-at-locks-knows-the-fence',
-      '^src/cli/locks/',
-      '^src/cli/',
-      '^src/(database/sql|transaction/admission|options/options)[.]ts$',
-      '^src/addons/board/(health|source)[.]ts$',
-      '^src/lease/store[.]ts$',
-      '^src/base/',
-    ),
-    layer(
-      'only-the-way-to-the-servers-knows-redis',
-      '^src/cli/servers/',
-      '^src/cli/',
-      file('options/options'),
-      file('base/errors'),
-      file('base/clock'),
-      '^src/redis/(client|keys|topology/slot|store)[.]ts$',
-      '^src/lease/(stores/quorum|store)[.]ts$',
+      '^src/options/',
+      '^src/(assemble|client|call/(operators|history|observed)|connection/pool-database)[.]ts$',
+      '^src/(fencing/fencing|waiting/store|redis/names|redis/topology/slot)[.]ts$',
+      '^src/addons/board/(board|node-listener|options|client-source|source)[.]ts$',
     ),
     {
       name: 'nothing-imports-the-testing',

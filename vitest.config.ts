@@ -17,7 +17,6 @@ const AT_REST = [
   'test/base/channels.test.ts',
   'test/base/events.test.ts',
   'test/base/scope.test.ts',
-  'test/call/context-at-rest.test.ts',
   'test/support.test/fault-proxy.test.ts',
   'test/addons/board/live.test.ts',
   'test/addons/board/requests.test.ts',

@@ -6,12 +6,12 @@ export const { fencedLock } = (await part('index.js')) as typeof import('../src/
 /** The waiting room without what stands on it. */
 export async function shippedRoom() {
   const [clock, renewal, room, store] = await Promise.all(
-    ['base/clock.js', 'lease/renewal.js', 'lease/queue/waiting-room.js', 'redis/store.js'].map(part),
+    ['base/clock.js', 'waiting/renewal.js', 'waiting/room.js', 'redis/store.js'].map(part),
   );
   return {
     Deadline: clock.Deadline as typeof import('../src/base/clock.js').Deadline,
-    Renewal: renewal.Renewal as typeof import('../src/lease/renewal.js').Renewal,
-    WaitingRoom: room.WaitingRoom as typeof import('../src/lease/queue/waiting-room.js').WaitingRoom,
+    Renewal: renewal.Renewal as typeof import('../src/waiting/renewal.js').Renewal,
+    WaitingRoom: room.WaitingRoom as typeof import('../src/waiting/room.js').WaitingRoom,
     RedisStore: store.RedisStore as typeof import('../src/redis/store.js').RedisStore,
   };
 }

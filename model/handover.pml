@@ -14,13 +14,13 @@
  *   GIVE_UP YIELD         process 0 may give up (if all could, nobody would ever be left unserved); holders may yield
  *
  *   LEASE_TIMES_DIFFER    callers may ask for leases of any time; without it, for the same
- *   HINT                  ahead of COMMIT the next process is told, and works before it has the lease: handover/hint.pml
- *   HANDLES               with HINT: the last process takes handles
- *   REFUSED RETRIES       with HINT: Postgres may refuse a COMMIT, and the call may begin again; counted as a fault
+ *
+ * A process may begin its work by the message of an offer: it has opened its transaction ahead, and Postgres has admitted it.
+ * Whether it has is left open: Postgres is not in this model. It trusts the message, which may be old, until its first renewal
+ * is answered. Until then another one may have the lease.
  *
  * Broken on purpose: WAKE_NAMED_ONLY SUBSCRIBE_AFTER_LOOK GIVE_UP_KEEPS_OFFER SILENT_RENEWAL SILENT_RELEASE
  * DEAF_WHILE_LOOKING RECONNECT_WITHOUT_LOOK LAST_COME_FIRST HOLDER_NOT_COMPARED
- * With HINT: see handover/hint.pml.
  */
 #ifndef PROCESSES
 #define PROCESSES 3
@@ -33,7 +33,6 @@
 #endif
 
 #include "handover/state.pml"
-#include "handover/hint.pml"
 #include "handover/redis.pml"
 #include "handover/process.pml"
 #include "handover/world.pml"

@@ -4,50 +4,36 @@ import { InvalidOptionError } from './base/errors.js';
 import { type Emit, emitOf, toEmit } from './base/events.js';
 import type { Observed } from './call/observed.js';
 import { look } from './call/operators.js';
+import type { Query } from './database/database.js';
 import { Fencing } from './fencing/fencing.js';
-import { fixed, jittered, type PollDelay } from './lease/queue/poll-delay.js';
-import { WaitingRoom } from './lease/queue/waiting-room.js';
-import { Renewal } from './lease/renewal.js';
-import type { LeaseStore } from './lease/store.js';
-import { FallbackStore } from './lease/stores/fallback.js';
-import { QuorumStore } from './lease/stores/quorum.js';
 import { DEFAULTS, type RedisLike, type ResolvedOptions } from './options/options.js';
 import { fenceFactory } from './prisma/adapter.js';
 import { rejectSkipped } from './prisma/batches.js';
-import { checkClient, declarationsOf, fieldsOf, modelsOf } from './prisma/client.js';
+import { checkClient } from './prisma/client.js';
 import type { PrismaInternals } from './prisma/internals.js';
+import { declarationsOf, fieldsOf, modelsOf } from './prisma/models.js';
 import { Rescue, rescueFactory } from './prisma/rescue.js';
 import { prismaDatabases } from './prisma/transactions.js';
 import type { ClusterClient, RedisClient } from './redis/client.js';
 import { RedisStore } from './redis/store.js';
+import { FallbackStore } from './stores/fallback.js';
+import { QuorumStore } from './stores/quorum.js';
+import { fixed, jittered, type PollDelay } from './waiting/poll-delay.js';
+import { Renewal } from './waiting/renewal.js';
+import { WaitingRoom } from './waiting/room.js';
+import type { LeaseStore } from './waiting/store.js';
 
 /** Creates what the locks of one Prisma client stand on. Opens no connection. */
 export function assemble(client: PrismaInternals, options: ResolvedOptions) {
-  const emit = toEmit(options.onEvent);
   const adapter = checkClient(client);
   fenceFactory(adapter);
   rejectSkipped(client);
   const rescue = new Rescue(options.rescue ?? rescueFactory(adapter));
   // A connection of its own: looks, such as those of a board, must not keep an outcome waiting.
   const lookout = new Rescue(options.rescue ?? rescueFactory(adapter));
-  const store = storeOf(options, emit);
-  const renewal = new Renewal(store);
-  const room = new WaitingRoom(store, renewal, emit, { ...options, ...pollDelayOf(options) });
-  const observed: Observed = {
-    look: (recent) => look(store, lookout.query, recent),
-    callers: () => room.waitingByKey(),
-    query: lookout.query,
-    redis: options.redis,
-  };
   return {
-    store,
-    renewal,
-    room,
-    roomId: roomIdOf(options),
+    ...assembleLocks(options, lookout.query),
     fencing: fencingOf(client, options),
-    emit,
-    lookout: lookout.query,
-    observed,
     databaseOf: prismaDatabases(rescue.query),
     close(): void {
       rescue.close();
@@ -56,10 +42,26 @@ export function assemble(client: PrismaInternals, options: ResolvedOptions) {
   };
 }
 
+/** What locks stand on whatever the database client is, as the command has none. `lookout`: a connection for looks. */
+export function assembleLocks(options: ResolvedOptions, lookout: Query) {
+  const emit = toEmit(options.onEvent);
+  const store = storeOf(options, emit);
+  const renewal = new Renewal(store);
+  const room = new WaitingRoom(store, renewal, emit, { ...options, ...pollDelayOf(options) });
+  const observed: Observed = {
+    look: (recent) => look(store, lookout, recent),
+    callers: () => room.waitingByKey(),
+    query: lookout,
+    redis: options.redis,
+  };
+  return { store, renewal, room, roomId: roomIdOf(options), emit, lookout, observed };
+}
+
 /** How long waiting processes may take to look at a key after a wake-up; milliseconds. */
 const HEARD = 50;
 
-function storeOf(options: ResolvedOptions, emit: Emit): LeaseStore {
+/** Leases and queues, wherever the options say. */
+export function storeOf(options: ResolvedOptions, emit: Emit): LeaseStore {
   if (options.memory) return options.memory.connect(options.keyPrefix, options.name);
   const redis = redisStoreOf(options, emit);
   return options.onRedisUnavailable === 'postgres' ? new FallbackStore(redis, emit) : redis;

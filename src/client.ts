@@ -3,22 +3,17 @@ import { turnOfLoop } from './base/clock.js';
 import { InvalidOptionError } from './base/errors.js';
 import type { Emit } from './base/events.js';
 import { heldKey, holds } from './base/held-keys.js';
-import { MovingAverage } from './base/moving-average.js';
 import { type LockHandle, lock, resume } from './call/handle.js';
 import { history, type LockHistory } from './call/history.js';
 import { RunningHooks } from './call/hooks.js';
 import { whereAnswered } from './call/installed.js';
 import type { Lock, Work } from './call/lock.js';
 import { type OnceResult, oncePer } from './call/once-per.js';
-import { OpenHandles } from './call/open-handles.js';
-import { forceRelease, inspect, type LockState, list } from './call/operators.js';
+import { inspect, type LockState, list, take } from './call/operators.js';
 import type { LockCall, Parts } from './call/parts.js';
 import { type TryResult, tryWithLock, withLock } from './call/with-lock.js';
 import type { Database, Query } from './database/database.js';
 import type { Fencing } from './fencing/fencing.js';
-import type { WaitingRoom } from './lease/queue/waiting-room.js';
-import type { Renewal } from './lease/renewal.js';
-import type { LeaseStore } from './lease/store.js';
 import type {
   HandleState,
   LockOptions,
@@ -39,6 +34,9 @@ import {
 } from './options/validate-call.js';
 import { refuseInsideLock, refuseInsideTransaction } from './prisma/inside-transaction.js';
 import type { NOT_ON_TX } from './prisma/tx.js';
+import type { Renewal } from './waiting/renewal.js';
+import type { WaitingRoom } from './waiting/room.js';
+import type { LeaseStore } from './waiting/store.js';
 
 /**
  * The client of a lock's transaction: the caller's client with its extensions, without the methods that would leave the
@@ -87,12 +85,11 @@ export interface Ports {
 export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Ports) {
   const { store, room, renewal, database, lookout, resolve, disconnect } = ports;
   const { roomId, fencing, emit } = ports;
-  const [handles, hooks] = [new OpenHandles(), new RunningHooks()];
-  const commitTimes = new MovingAverage();
-  const parts: Parts = { name, room, roomId, handles, hooks, fencing, lookout, emit, commitTimes };
+  const [handles, hooks]: [Parts['handles'], RunningHooks] = [new Set(), new RunningHooks()];
+  const parts: Parts = { name, room, roomId, handles, hooks, fencing, lookout, emit };
   /** `last` runs at the end, while calls are still turned away. */
   const close = async (last: () => Promise<void> = async () => {}): Promise<void> => {
-    const givenBack = () => Promise.all([room.close(), handles.closeAll()]);
+    const givenBack = () => Promise.all([room.close(), ...[...handles].map((handle) => handle.close())]);
     await givenBack();
     // A call gives its lease back when its COMMIT is answered, and its hooks begin some microtasks later.
     await turnOfLoop();
@@ -260,7 +257,8 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
         const checked = checkKey(key);
         const checkedSeen = checkSeen(seen);
         refuseInsideLock('$locks.forceRelease', holds(checked) ? checked : undefined);
-        return await forceRelease(parts, store, database, checked, resolve(NONE), checkedSeen);
+        const taken = await take(parts, store, database, checked, resolve(NONE), checkedSeen);
+        return taken !== undefined && (taken.leaseTaken || taken.ended.length > 0);
       },
       /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */
       async close(): Promise<void> {

@@ -45,7 +45,6 @@ export type { TryResult } from './call/with-lock.js';
 export type { LockTx, ResumeOptions, TryLockOptions } from './client.js';
 export { type CurrentTxOptions, currentLock, currentTx } from './current.js';
 export { fencedLock } from './extension.js';
-export { type MemoryStore, memoryStore } from './lease/stores/memory.js';
 export type {
   AdapterLike,
   FencedLockOptions,
@@ -56,3 +55,4 @@ export type {
   SeenState,
   TransactionOptions,
 } from './options/options.js';
+export { type MemoryStore, memoryStore } from './stores/memory.js';

@@ -2,7 +2,7 @@ import { type Contestant, nothing } from './contestant.js';
 import { sellForUpdate } from './for-update.js';
 
 /** The callers of one process one after the other, by key. */
-class LocalQueue {
+class KeyQueue {
   readonly #last = new Map<string, Promise<void>>();
 
   async run(key: string, turn: () => Promise<void>): Promise<void> {
@@ -23,7 +23,7 @@ export const queuedForUpdate: Contestant = {
   waits: 'process',
   shop: 'plain',
   open({ prisma }) {
-    const queue = new LocalQueue();
+    const queue = new KeyQueue();
     return { sell: (sale) => queue.run(sale.key, () => sellForUpdate(prisma, sale)), close: nothing };
   },
 };

@@ -62,6 +62,7 @@ const verbs = {
           open: () => {
             offered = stamp();
           },
+          wait: () => {},
           discard: () => {
             offered = Number.NaN;
           },

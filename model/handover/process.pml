@@ -3,7 +3,6 @@
 
 inline next_turn(p) {
   leave(p);
-  retire(p, NOBODY);
   excused[p] = false;
   turns++;
   state[p] = (turns < TURNS -> IDLE : DONE)
@@ -15,7 +14,7 @@ proctype process(byte me) {
   do
   :: d_step { well(me) && state[me] == IDLE -> state[me] = FIRST_LOOK }
 
-  :: d_step { well(me) && state[me] == FIRST_LOOK && !asks_late(me) ->
+  :: d_step { well(me) && state[me] == FIRST_LOOK ->
       acquire(me, false);
       if
       :: state[me] != HOLDING ->
@@ -44,7 +43,6 @@ proctype process(byte me) {
       fi;
       d_step {
         acquire(me, true);
-        look_ends(me);
         if :: state[me] != HOLDING -> state[me] = TOLD :: else fi } }
 
   :: d_step { well(me) && state[me] == TOLD ->
@@ -52,15 +50,17 @@ proctype process(byte me) {
       heard[me] = 0;
 #endif
 #ifdef SUBSCRIBE_AFTER_LOOK
-      state[me] = (subscribed[me] -> ASLEEP : SUBSCRIBING);
+      state[me] = (subscribed[me] -> ASLEEP : SUBSCRIBING)
 #else
-      state[me] = ASLEEP;
+      state[me] = ASLEEP
 #endif
-      answer_comes(me)
     }
 
   :: d_step { well(me) && state[me] == ASLEEP && (heard[me] & (YOUR_TURN | LOOK_AGAIN)) ->
       heard[me] = 0; timer[me] = UNARMED; state[me] = LOOK }
+  /* Its transaction is admitted, so it need not look. */
+  :: d_step { well(me) && state[me] == ASLEEP && (heard[me] & YOUR_TURN) ->
+      heard[me] = 0; timer[me] = UNARMED; state[me] = HOLDING; trusts[me] = true }
   :: d_step { well(me) && state[me] == ASLEEP && (heard[me] & OTHERS_TURN) ->
       heard[me] = heard[me] & (YOUR_TURN | LOOK_AGAIN); timer[me] = SOON }
   :: d_step { well(me) && state[me] == ASLEEP && may_fire(me) ->
@@ -84,36 +84,30 @@ proctype process(byte me) {
 #endif
 
   /* One renewal that finds the lease is as good as many; one that does not may come at any time. */
-  :: d_step { well(me) && state[me] == HOLDING && !at_end(me) && (!renewed || lease != me) ->
-      if :: lease == me -> renewed = true :: else -> state[me] = WINDING_UP fi;
-      extend(me) }
+  :: d_step { well(me) && state[me] == HOLDING && (!renewed || lease != me) ->
+      if
+      :: lease == me && trusts[me] -> trusts[me] = false; renewed = true; take(me)
+      :: lease == me && !trusts[me] -> renewed = true; extend(me)
+      :: else -> trusts[me] = false; state[me] = WINDING_UP; extend(me)
+      fi }
   /* Nobody of its callers waits, so it listens no more. */
   :: d_step { well(me) && state[me] == HOLDING && subscribed[me] -> subscribed[me] = false; heard[me] = 0 }
 #ifdef YIELD
-  :: d_step { well(me) && state[me] == HOLDING && !yielded && may_yield(me) ->
+  /* A place in the queue would outlive the yield of one who trusts an old offer. */
+  :: d_step { well(me) && state[me] == HOLDING && !yielded && !trusts[me] ->
       yielded = true;
-#ifdef HINTED_LEASE_KEPT
-      if :: lease == me -> skip :: else -> yield(me) fi;
-#else
       yield(me);
-#endif
       /* Its other callers still want the key: it contends anew. */
       if
-      :: lease == me -> goes_on(me)
-      :: lease != me && !excused[me] -> leave(me); retire(me, NOBODY); renewed = false; state[me] = FIRST_LOOK
+      :: lease == me -> skip
+      :: lease != me && !excused[me] -> leave(me); renewed = false; state[me] = FIRST_LOOK
       :: else -> state[me] = WINDING_UP
       fi }
-#ifdef HINT
-  /* The same behind a hint. */
-  :: d_step { well(me) && state[me] == HOLDING && !yielded && at_end(me) ->
-      release(me); leave(me); retire(me, NOBODY); excused[me] = false;
-      renewed = false; yielded = true; state[me] = FIRST_LOOK }
 #endif
-#endif
-  :: d_step { well(me) && ((state[me] == HOLDING && may_end(me)) || state[me] == WINDING_UP) ->
+  :: d_step { well(me) && (state[me] == HOLDING || state[me] == WINDING_UP) ->
       release(me); next_turn(me); renewed = false; yielded = false }
 
-  :: (state[me] == DONE && !asks_late(me)) || health[me] >= STUCK -> break
+  :: state[me] == DONE || health[me] >= STUCK -> break
 
 #ifdef FREEZE
   :: d_step { well(me) && faults < FAULTS -> faults++; health[me] = FROZEN }
@@ -131,22 +125,18 @@ proctype process(byte me) {
 #endif
 #ifdef LOST
   /* The reply of a look is lost: the client sends it again. */
-  :: d_step { well(me) && state[me] == HOLDING && faults < FAULTS && never_asked(me) && !renewed && !yielded ->
+  :: d_step { well(me) && state[me] == HOLDING && faults < FAULTS && !trusts[me] && !renewed && !yielded ->
       faults++; timer[me] = UNARMED;
       state[me] = (subscribed[me] -> LOOK : FIRST_LOOK) }
   /* The last command is lost: what it should have removed stays, for a holder who is not there any more. */
-  :: d_step { well(me) && faults < FAULTS && ((state[me] == HOLDING && may_end(me)) || (state[me] == ASLEEP && turns + 1 < TURNS)) ->
+  :: d_step { well(me) && faults < FAULTS && (state[me] == HOLDING || (state[me] == ASLEEP && turns + 1 < TURNS)) ->
       faults++;
       if :: lease == me -> lease = LEFT :: else fi;
       for (i : 0 .. PROCESSES) {
         if :: i < waiting && queue[i] == me -> queue[i] = LEFT :: else fi
       }
       i = 0;
-      retire(me, LEFT);
       next_turn(me); renewed = false; yielded = false }
-#endif
-#ifdef HINT
-#include "ahead.pml"
 #endif
   od
 }

@@ -45,7 +45,6 @@ inline remove_entry_of(p) {
 }
 
 inline offer_to(e) {
-  offer_is_for_somebody(e);
   lease = e; offered = true;
   lease_changed();
   publish_turn()
@@ -75,10 +74,10 @@ inline take(p) {
   :: else -> lease_changed()
   fi;
   lease = p; offered = false;
-  if :: state[p] != AHEAD -> served_in_order(p) :: else fi;
+  served_in_order(p);
   for (i : 0 .. PROCESSES - 1) {
     /* Two may believe that they hold the key only where time or FLUSHALL has ended the lease of one. */
-    if :: i != p && state[i] == HOLDING && !at_end(i) && !excused[i] -> violated(two_holders) :: else fi
+    if :: i != p && state[i] == HOLDING && !excused[i] -> violated(two_holders) :: else fi
   }
   i = 0;
   excused[p] = false
@@ -100,8 +99,7 @@ inline leave(p) {
   for (i : 0 .. PROCESSES - 1) { before[i] = before[i] & (255 - (1 << p)) }
   i = 0;
   entered[p] = false; before[p] = 0;
-  subscribed[p] = false; heard[p] = 0; timer[p] = UNARMED;
-  forget_hint(p)
+  subscribed[p] = false; heard[p] = 0; timer[p] = UNARMED; trusts[p] = false
 }
 
 inline enter(p) {

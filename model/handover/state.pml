@@ -18,7 +18,6 @@ byte waiting;                     /* entries in the queue */
 #define HOLDING 6
 #define WINDING_UP 7              /* the lease is lost, and the work is being ended */
 #define DONE 8
-#define AHEAD 9                   /* admitted by Postgres behind a hint: it works, and asks Redis for the lease meanwhile */
 byte state[PROCESSES];
 
 /* What a sleeper's timer was armed by. */
@@ -50,6 +49,7 @@ byte health[PROCESSES];
 
 byte faults;                      /* so far */
 bool excused[PROCESSES];          /* this holder's lease has expired, or was flushed */
+bool trusts[PROCESSES];           /* works by the message of an offer, and has not renewed the lease yet */
 bool entered[PROCESSES];          /* has an entry or the offer that came of it, and has not been served */
 byte before[PROCESSES];           /* who had entered when this one did, as a set: they go first */
 

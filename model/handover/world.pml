@@ -10,13 +10,6 @@ end:
   :: d_step { lease != NOBODY && !lease_is_kept ->
       if :: named(lease) -> excused[lease] = true :: else fi;
       lease = NOBODY; offered = false; lease_ended() }
-#ifdef HINT
-  /* Postgres ends the transaction of a process that is silent. */
-  :: d_step { row != NOBODY && !well(row) -> rolled_back() }
-  /* Or its COMMIT, which was on its way, is done. */
-  :: d_step { row != NOBODY && !well(row) && work[row] == COMMITTING ->
-      work[row] = AT_END; row = NOBODY; count_turn() }
-#endif
 #ifdef EXPIRE
   :: d_step { faults < FAULTS && lease_is_kept ->
       faults++; excused[lease] = true;

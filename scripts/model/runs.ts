@@ -22,14 +22,9 @@ type Violation =
   | 'two_holders'
   | 'out_of_turn'
   | 'asleep_beside_a_free_key'
-  | 'unserved'
-  | 'beside_a_handle'
-  | 'ahead_in_vain'
-  | 'offered_to_nobody';
+  | 'unserved';
 
 const EVERY_FAULT = ['KILL', 'FREEZE', 'DROP', 'FLUSH', 'EXPIRE', 'LOST', 'GIVE_UP', 'YIELD'];
-/** With hints, yields alone make a search up to thirty times as large. */
-const UNYIELDING = EVERY_FAULT.filter((fault) => fault !== 'YIELD').join(' ');
 
 const fence = (name: string, defines: string, expected: Run['expected'] = 'holds'): Run => ({
   name,
@@ -44,10 +39,6 @@ const handover = (name: string, defines: string, expected: Run['expected'] = 'ho
   defines: defines.split(' '),
   expected,
 });
-
-/** The hand-over with hints. */
-const hint = (name: string, defines: string, expected: Run['expected'] = 'holds'): Run =>
-  handover(`with hints: ${name}`, `HINT ${defines}`, expected);
 
 const large = (run: Run): Run => ({ ...run, large: true });
 const ends = (run: Run): Run => ({ ...run, asks: 'ends', name: `${run.name}: every run ends` });
@@ -87,36 +78,6 @@ const INTACT: readonly Run[] = [
   handover('two processes, each twice, any two faults', `PROCESSES=2 TURNS=2 ${faults(2)}`),
   handover('three processes, frozen or deaf or flushed, two faults', 'FAULTS=2 FREEZE DROP FLUSH'),
   ends(handover('two processes, any two faults', `PROCESSES=2 ${faults(2)}`)),
-  hint('three processes', 'GIVE_UP YIELD'),
-  hint('three processes, a handle', 'GIVE_UP YIELD HANDLES'),
-  hint('four processes', 'PROCESSES=4'),
-  hint('two processes, each twice', 'PROCESSES=2 TURNS=2 GIVE_UP YIELD HANDLES'),
-  hint(
-    'two processes that do not yield, any two faults, refused COMMITs',
-    `PROCESSES=2 FAULTS=2 ${UNYIELDING} REFUSED RETRIES`,
-  ),
-  hint('three processes that do not yield, any fault, refused COMMITs', `FAULTS=1 ${UNYIELDING} REFUSED RETRIES`),
-  hint('three processes, a COMMIT is refused, a handle', 'FAULTS=1 REFUSED RETRIES HANDLES GIVE_UP'),
-  hint('three processes, a COMMIT is refused, one is deaf, a handle', 'FAULTS=2 REFUSED RETRIES DROP HANDLES'),
-  hint('three processes, a COMMIT is refused, a lease ends, a handle', 'FAULTS=2 REFUSED RETRIES EXPIRE HANDLES'),
-  hint('three processes, one frozen or killed, a handle', 'FAULTS=1 FREEZE KILL HANDLES'),
-  hint('three processes, lease times that differ, a kill', 'FAULTS=1 KILL LEASE_TIMES_DIFFER'),
-  hint('two processes, each twice, any fault', `PROCESSES=2 TURNS=2 ${faults(1)}`),
-  ends(hint('two processes, any fault', `PROCESSES=2 ${faults(1)} REFUSED RETRIES`)),
-  large(
-    hint(
-      'three processes that do not yield, any fault, refused COMMITs, a handle',
-      `FAULTS=1 ${UNYIELDING} REFUSED RETRIES HANDLES`,
-    ),
-  ),
-  large(
-    hint('three processes that yield, a COMMIT is refused, a handle', 'FAULTS=1 REFUSED RETRIES GIVE_UP YIELD HANDLES'),
-  ),
-  large(
-    hint('three processes that yield, deaf, or a reply is lost, a handle', 'FAULTS=1 DROP LOST GIVE_UP YIELD HANDLES'),
-  ),
-  large(hint('two processes, any two faults, refused COMMITs', `PROCESSES=2 ${faults(2)} REFUSED RETRIES`)),
-  large(hint('three processes, frozen or killed, a COMMIT is refused', 'FAULTS=2 FREEZE KILL REFUSED RETRIES')),
   large(ends(handover('three processes, each twice', 'TURNS=2 GIVE_UP YIELD'))),
   large(ends(handover('three processes, any fault', faults(1)))),
   large(handover('two processes, any three faults', `PROCESSES=2 ${faults(3)}`)),
@@ -160,38 +121,6 @@ const BROKEN: readonly Run[] = [
   handover('no look after a reconnect', `${faults(1)} RECONNECT_WITHOUT_LOOK`, 'asleep_beside_a_free_key'),
   handover('a new entry goes to the front', 'LAST_COME_FIRST', 'out_of_turn'),
   handover('a release does not compare the holder', `${faults(1)} HOLDER_NOT_COMPARED`, 'two_holders'),
-  hint('the turns are not compared', 'FAULTS=1 EXPIRE HANDLES HINT_OF_ANY_TURN', 'beside_a_handle'),
-  hint('the turns are not compared, a COMMIT is refused', 'FAULTS=1 REFUSED RETRIES HINT_OF_ANY_TURN', 'two_holders'),
-  hint('a COMMIT that is refused counts as done', 'FAULTS=1 REFUSED RETRIES ROLLED_BACK_COUNTS', 'two_holders'),
-  hint('a refused COMMIT leaves a lease that nobody passes on', 'FAULTS=1 REFUSED PROMISE_KEPT', 'unserved'),
-  hint('the lease is taken from anybody', 'FAULTS=1 EXPIRE TAKEN_FROM_ANYBODY', 'two_holders'),
-  hint('who takes the lease keeps the place in the queue', 'YIELD PLACE_KEPT', 'offered_to_nobody'),
-  hint('a look from before the admission is not made again', 'GIVE_UP NOT_ASKED_AGAIN', 'ahead_in_vain'),
-  hint('the lease stays with the process that sent a hint', 'YIELD HINTED_LEASE_KEPT', 'two_holders'),
-  hint(
-    'the hint tells a number, a COMMIT is refused, a handle',
-    'FAULTS=2 REFUSED EXPIRE HANDLES HINT_BY_NUMBER',
-    'beside_a_handle',
-  ),
-  hint(
-    'the hint tells a number, a COMMIT is refused and tried again',
-    'FAULTS=2 REFUSED RETRIES EXPIRE HINT_BY_NUMBER',
-    'two_holders',
-  ),
-  hint('a look behind the release leaves a place in the queue', 'ASKS_BEHIND_RELEASE', 'offered_to_nobody'),
-  hint('a lease is yielded behind a hint', 'PROCESSES=2 FAULTS=1 DROP YIELD YIELDS_BEHIND_HINT', 'two_holders'),
-  hint('an answer counts that is older than the former lease', 'OLD_ANSWER_COUNTS', 'ahead_in_vain'),
-  hint(
-    'a takeover for a shorter time tells nobody',
-    'FAULTS=1 KILL LEASE_TIMES_DIFFER SILENT_TAKEOVER',
-    'asleep_beside_a_free_key',
-  ),
-  hint('unsubscribed before the store knows of the lease', 'UNSUBSCRIBED_AHEAD', 'ahead_in_vain'),
-  hint(
-    'a COMMIT is refused and tried again before the lease is confirmed',
-    'FAULTS=2 REFUSED RETRIES RETRIES_AHEAD DROP HANDLES',
-    'beside_a_handle',
-  ),
 ];
 
 /** What the protocol does not do, kept in sight. */

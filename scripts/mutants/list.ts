@@ -131,8 +131,8 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'nested writes let through',
     file: 'src/fencing/fence.ts',
     change: [['if (unguarded !== undefined) {', 'if (unguarded === null) {']],
-    tests: ['test/fencing/writes/cells'],
-    only: 'nothing of it is written',
+    tests: ['test/fencing/writes/as-prisma'],
+    only: 'no guard',
     why: 'Prisma writes the rows that it finds, by statements without the condition.',
   },
   {
@@ -327,9 +327,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'given back while the successor works',
-    file: 'src/lease/queue/local-queue.ts',
+    file: 'src/waiting/key-queue.ts',
     change: [['        if (this.#turns === 0) this.#passOn(lease);', '        this.#passOn(lease);']],
-    tests: ['test/call/chain', 'test/lease/queue/hand-over'],
+    tests: ['test/call/chain', 'test/waiting/hand-over'],
     why: 'Another process would have the key beside it.',
   },
   {
@@ -342,9 +342,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'release that passes nothing on',
     file: 'lua/release.lua',
-    change: [
-      ['if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5], nil, ARGV[7]) then', 'if ARGV[4] and ARGV[7] then'],
-    ],
+    change: [['if not pass_on(KEYS[1], KEYS[2], ARGV[3], ARGV[4], ARGV[5]) then', 'if ARGV[4] and ARGV[7] then']],
     tests: ['test/redis/store'],
     why: 'The key would go to whoever looks first.',
   },
@@ -358,7 +356,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'force: of another holder than the one that was seen',
     file: 'src/call/operators.ts',
-    change: [['if (seen !== undefined && seen.holder !== holder) return false;', '']],
+    change: [['if (seen !== undefined && seen.holder !== holder) return undefined;', '']],
     tests: ['test/call/operators'],
     only: 'leaves a later holder alone',
     why: 'An operator has decided about one holder. The next one is well.',
@@ -394,9 +392,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'quorum: half of the nodes are enough',
-    file: 'src/lease/stores/majority.ts',
+    file: 'src/stores/majority.ts',
     change: [['Math.floor(nodes / 2) + 1', 'Math.max(1, Math.floor(nodes / 2))']],
-    tests: ['test/lease/stores/quorum-rounds.slow', 'test/lease/stores/quorum.slow'],
+    tests: ['test/stores/quorum-rounds.slow', 'test/stores/quorum.slow'],
     why: 'Two would have the key.',
   },
   {
@@ -437,17 +435,17 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'expiry read off a timer',
-    file: 'src/lease/lease.ts',
+    file: 'src/waiting/lease.ts',
     change: [["    if (this.#loss === undefined && now() >= this.expiresAt) this.lose('expired');\n", '']],
-    tests: ['test/lease/renewal', 'test/transaction/traps'],
+    tests: ['test/waiting/renewal', 'test/transaction/traps'],
     only: 'before any timer',
     why: 'After a stop of the process replies come before overdue timers.',
   },
   {
     name: 'gone is no loss',
-    file: 'src/lease/renewal.ts',
+    file: 'src/waiting/renewal.ts',
     change: [["      lease.lose('gone');\n", '']],
-    tests: ['test/lease/renewal'],
+    tests: ['test/waiting/renewal'],
     only: 'somebody else has the key',
     why: 'The work would go on beside somebody else’s.',
   },

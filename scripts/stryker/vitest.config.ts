@@ -7,7 +7,7 @@ export default defineConfig({
       'test/transaction/{outcome,raw-sql}.test.ts',
       'test/redis/names-in-redis.test.ts',
       'test/redis/topology/slot.test.ts',
-      'test/lease/stores/{memory,expiring-map}.test.ts',
+      'test/stores/{memory,expiring-map}.test.ts',
     ],
   },
 });

@@ -88,18 +88,5 @@ export function holding<R>(
   work: () => R | Promise<R>,
 ): Promise<R> {
   const held: Held = { keys, joinable, transaction };
-  // The database client's transaction already has a scope. Use it instead of creating another one.
-  const around = scopeWith('ticket');
-  if (around === undefined || around.inside.held !== undefined) return runInside({ held }, async () => await work());
-  return holdingIn(around, held, work);
-}
-
-async function holdingIn<R>(scope: Scope, held: Held, work: () => R | Promise<R>): Promise<R> {
-  scope.inside.held = held;
-  try {
-    return await work();
-  } finally {
-    scope.inside.held = undefined;
-    scope.whenLeft?.();
-  }
+  return runInside({ held }, async () => await work());
 }

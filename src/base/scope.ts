@@ -15,14 +15,9 @@ interface ScopeProperties {
 /** An async context, and the one around it. */
 export class Scope {
   #outer: Scope | undefined;
-  /**
-   * Whether the scope's action has settled, and the lock's function in it has ended. Work that was not awaited may go on, but
-   * does not belong to the scope any more.
-   */
+  /** Whether the scope's action has settled. Work that was not awaited may go on, but does not belong to the scope any more. */
   ended = false;
-  inside: { -readonly [Name in keyof ScopeProperties]?: ScopeProperties[Name] };
-  /** Ends the scope, once the lock's function in it has ended, too. */
-  whenLeft: (() => void) | undefined;
+  inside: Partial<ScopeProperties>;
 
   constructor(inside: Partial<ScopeProperties>) {
     this.#outer = shared.storage.getStore();
@@ -69,20 +64,9 @@ interface SharedStorage {
 
 /** Runs `action` in a scope that ends when its promise settles. */
 export function runInside<R>(inside: Partial<ScopeProperties>, action: () => Promise<R>): Promise<R> {
-  // Such a scope is made for the lock's function itself, so it ends together with that function.
-  const isOfFunction = inside.held !== undefined;
   const scope = new Scope(inside);
   shared.active++;
   const end = () => {
-    const { held } = scope.inside;
-    if (held !== undefined && !isOfFunction) {
-      // An aborted transaction ends before the lock's function does. That function stays inside the lock, so that its
-      // further calls are refused and do not run without a lock.
-      scope.inside = { held };
-      scope.whenLeft = end;
-      return;
-    }
-    scope.whenLeft = undefined;
     scope.ended = true;
     // Timers and sockets keep the async context that they were created in, so drop the references.
     scope.inside = {};

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { CallTrace } from '../base/call-trace.js';
 import { withCaller } from '../base/caller.js';
 import { isTraced } from '../base/channels.js';
-import { Deadline, OVERDUE, sleep, within } from '../base/clock.js';
+import { Deadline, now, OVERDUE, sleep, within } from '../base/clock.js';
 import {
   type ClosedError,
   givenBackHandle,
@@ -13,10 +13,11 @@ import {
 } from '../base/errors.js';
 import { holds, refuseNestedCall } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
-import { LeaseSet, type LeaseUser, type Turn, withOthers } from '../lease/lease.js';
+import { TOUCH } from '../database/sql.js';
 import type { HandleState, ResolvedLockOptions, TransactionOptions } from '../options/options.js';
 import { checkWork, resolveTransactionOptions } from '../options/validate-call.js';
 import { fencedTransaction } from '../transaction/transaction.js';
+import { LeaseSet, type LeaseUser, type Turn, withOthers } from '../waiting/lease.js';
 import type { HookName } from './hooks.js';
 import { CallHooks, type Lock, type Work, workOf } from './lock.js';
 import { type LockCall, type Parts, traced } from './parts.js';
@@ -28,6 +29,9 @@ import { register, unleased } from './register.js';
  */
 const TRANSFER_TIME = 1_000;
 const TRANSFER_PAUSE = 50;
+/** How often the rows of an open handle's keys are touched, and when again if that failed; milliseconds. */
+const TOUCH_EVERY = 3_600_000;
+const TOUCH_AGAIN = 60_000;
 
 /**
  * A lock that is held until it is released, for work of more than one transaction. Its token is registered and
@@ -72,7 +76,7 @@ export async function lock<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHa
   try {
     const tokens = await register(parts, call, leases, deadline);
     parts.room.throwIfClosing(leases.key);
-    return parts.handles.add(new Handle(parts, call, leases, tokens));
+    return opened(parts, call, leases, tokens);
   } catch (error) {
     leases.release();
     trace?.released();
@@ -111,7 +115,7 @@ export async function resume<Tx>(parts: Parts, call: LockCall<Tx>, state: Handle
       for (const one of taken) if (one.status === 'rejected') throw one.reason;
       room.throwIfClosing(old.key);
       const leases = new LeaseSet(turns);
-      const handle = parts.handles.add(new Handle(parts, call, leases, kept));
+      const handle = opened(parts, call, leases, kept);
       call.trace?.had(leases);
       return handle;
     } catch (error) {
@@ -135,6 +139,12 @@ export async function resume<Tx>(parts: Parts, call: LockCall<Tx>, state: Handle
   }
 }
 
+function opened<Tx>(parts: Parts, call: LockCall<Tx>, leases: LeaseSet, tokens: readonly bigint[]): Handle<Tx> {
+  const handle = new Handle(parts, call, leases, tokens);
+  parts.handles.add(handle);
+  return handle;
+}
+
 class Handle<Tx> implements LockHandle<Tx> {
   readonly keys: readonly string[];
   readonly token: bigint;
@@ -150,11 +160,12 @@ class Handle<Tx> implements LockHandle<Tx> {
   /** Resolves when its leases are transferred, or have had the time for it. Set when it may have been resumed elsewhere. */
   #transfer: Promise<void> | undefined;
   #released: Promise<void> | undefined;
+  #touchAt = Number.NEGATIVE_INFINITY;
   /** Why it was released, if that was not its owner. */
   #closedBy: ClosedError | undefined;
 
   constructor(parts: Parts, call: LockCall<Tx>, leases: LeaseSet, tokens: readonly bigint[]) {
-    const { database, options } = call;
+    const { options } = call;
     this.#parts = parts;
     this.#call = call;
     // The caller's signal only ends the waiting for the lock.
@@ -163,8 +174,7 @@ class Handle<Tx> implements LockHandle<Tx> {
     this.#tokens = tokens;
     this.keys = leases.keys;
     this.token = tokens.at(-1) as bigint;
-    const beat = () => parts.handles.beat(database.rescue);
-    this.#user = { lost: (loss) => this.#onLoss(loss), beat };
+    this.#user = { lost: (loss) => this.#onLoss(loss), beat: () => this.#touch() };
     leases.attach(this.#user);
     if (leases.loss) this.#onLoss(leases.loss);
   }
@@ -264,6 +274,19 @@ class Handle<Tx> implements LockHandle<Tx> {
       if (isOwn && error.model === undefined) this.#leases.lose(error);
       throw error;
     }
+  }
+
+  /**
+   * Called at each renewal. Without it, a handle that begins no transaction for a day would lose its key's row to
+   * `fenced-lock gc`, and its token would be refused.
+   */
+  #touch(): void {
+    if (now() < this.#touchAt) return;
+    this.#touchAt = now() + TOUCH_EVERY;
+    const values = [this.keys, this.#leases.holders, this.#tokens.map(String)].map((all) => JSON.stringify(all));
+    this.#call.database.rescue(TOUCH, values).catch(() => {
+      this.#touchAt = now() + TOUCH_AGAIN;
+    });
   }
 
   /** Ends the handle: otherwise the callers of this process that wait behind it would wait for ever. */

@@ -4,8 +4,9 @@ import { LockUnavailableError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
 import type { Database, Query, Row } from '../database/database.js';
 import { LAST_ADMISSIONS, SERVER_TIME } from '../database/sql.js';
-import { type KeyState, type LeaseStore, MOST_WAITERS } from '../lease/store.js';
 import type { ResolvedLockOptions, SeenState } from '../options/options.js';
+import type { Admission } from '../transaction/admission.js';
+import { type KeyState, type LeaseStore, MOST_WAITERS } from '../waiting/store.js';
 import type { Parts } from './parts.js';
 import { register, unleased } from './register.js';
 
@@ -59,24 +60,41 @@ export async function look(store: LeaseStore, query: Query, recent: readonly str
   return await describe([...inUse, ...free], query);
 }
 
+/** What was done to take a key from its holder. */
+export interface Taken {
+  /** The holder that it was taken from; `undefined` if nobody had the lease. */
+  readonly holder: string | undefined;
+  /** A new token, committed, so that this holder's later writes are stale; `undefined` if nobody ever locked the key. */
+  readonly token: bigint | undefined;
+  /** The backends that were ended because they had the key's row. */
+  readonly ended: readonly number[];
+  readonly leaseTaken: boolean;
+}
+
+/** Rolls the admission back. */
+class NeverLocked extends Error {}
+
 /**
  * Takes a key from its holder: ends the transaction that works under it, commits a higher token, so that the holder's
- * later writes are stale, and passes the lease on. With `seen`, does nothing if another holder has the key by now.
+ * later writes are stale, and passes the lease on. With `seen`, does nothing if another holder has the key by now, and
+ * resolves to `undefined`. A key that nobody has and nobody ever had gets no row: its name may be mistyped.
+ *
+ * @throws LockTimeoutError if transactions keep the key's row. LockUnavailableError.
  */
-export async function forceRelease<Tx>(
+export async function take<Tx>(
   parts: Parts,
   store: LeaseStore,
   database: Database<Tx>,
   key: string,
   options: ResolvedLockOptions,
   seen?: SeenState,
-): Promise<boolean> {
+): Promise<Taken | undefined> {
   const holders = { keys: [key], holders: [randomUUID()], leaseTime: options.leaseTime };
   // With `seen`, no later transaction is ended, however old: it is not of the holder that was seen.
   const laterMayLast = seen === undefined ? LATER_MAY_LAST : Number.POSITIVE_INFINITY;
-  let ended = false;
+  const ended: number[] = [];
   const emit: Emit = (event) => {
-    ended ||= event.type === 'backend-ended';
+    if (event.type === 'backend-ended') ended.push(event.pid);
     parts.emit(event);
   };
   parts.room.throwIfClosing(key);
@@ -89,15 +107,23 @@ export async function forceRelease<Tx>(
     const age = () => (foundAt === undefined ? Math.min(now() - began, laterMayLast) : laterMayLast);
     const leases = unleased(holders, age);
     const { holder, problem } = await store.inspect(key).catch(unavailable(key));
-    if (seen !== undefined && seen.holder !== holder) return false;
+    if (seen !== undefined && seen.holder !== holder) return undefined;
+    const hasLease = holder !== undefined || problem !== undefined;
     const deadline = new Deadline(options.waitTime);
     const call = { database, options };
-    await register({ ...parts, emit }, call, leases, deadline, { takes: { foundAt } });
-    if (holder === undefined && problem === undefined) return ended;
+    const check = ({ turn }: Admission) => {
+      if (turn === 1n && !hasLease && ended.length === 0) throw new NeverLocked();
+    };
+    const [token] = await register({ ...parts, emit }, call, leases, deadline, { takes: { foundAt }, check }).catch(
+      (error: unknown) => {
+        if (error instanceof NeverLocked) return [];
+        throw error;
+      },
+    );
     // Only from the holder that was seen before. One that has got the lease since may be healthy, and not admitted yet.
-    const wasHeld = await store.force(key, holder ?? '').catch(unavailable(key, TOKEN_RAISED));
+    const leaseTaken = hasLease && (await store.force(key, holder ?? '').catch(unavailable(key, TOKEN_RAISED)));
     if (holder !== undefined) parts.room.markLost(key, holder);
-    return wasHeld || ended;
+    return { holder, token, ended, leaseTaken };
   } finally {
     over();
   }
@@ -111,7 +137,8 @@ async function serverTime({ rescue }: Pick<Database<unknown>, 'rescue'>): Promis
   return row && Number(row['time']);
 }
 
-const TOKEN_RAISED = 'The transaction at work was ended and the token raised, but the lease stays to its end';
+/** What is done where the lease could not be taken. */
+export const TOKEN_RAISED = 'The transaction at work was ended and the token raised, but the lease stays to its end';
 
 function unavailable(key?: string, done?: string): (error: unknown) => never {
   return (error) => {

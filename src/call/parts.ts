@@ -1,18 +1,18 @@
 import { CallTrace } from '../base/call-trace.js';
 import type { LockMessage } from '../base/messages.js';
 import type { Database, Query } from '../database/database.js';
-import type { WaitingRoom } from '../lease/queue/waiting-room.js';
 import type { LockOptions, ResolvedLockOptions } from '../options/options.js';
 import type { TransactionParts } from '../transaction/call.js';
+import type { WaitingRoom } from '../waiting/room.js';
 import type { RunningHooks } from './hooks.js';
-import type { OpenHandles } from './open-handles.js';
 
 /** What the calls of one extended client share. */
 export interface Parts extends TransactionParts {
   /** What others are told of this process. */
   readonly name: string;
   readonly room: WaitingRoom;
-  readonly handles: OpenHandles;
+  /** The handles that have not been released. */
+  readonly handles: Set<{ close(): Promise<void> }>;
   readonly hooks: RunningHooks;
   /** A connection for looks, which must not keep the rescue connection waiting. */
   readonly lookout: Query;

@@ -1,5 +1,6 @@
 import type { Deadline } from '../base/clock.js';
 import { LazyAbort } from '../base/lazy-abort.js';
+import type { Admission } from '../transaction/admission.js';
 import type { Call, HeldLeases, TransactionParts } from '../transaction/call.js';
 import { fencedTransaction } from '../transaction/transaction.js';
 import type { LockCall } from './parts.js';
@@ -33,7 +34,14 @@ export async function register<Tx>(
   { database, options, trace }: Pick<LockCall<Tx>, 'database' | 'options' | 'trace'>,
   leases: HeldLeases,
   deadline: Deadline,
-  { registered, ...more }: Pick<Call<Tx, unknown>, 'registered' | 'takes' | 'whileClosing'> = {},
+  {
+    registered,
+    check,
+    ...more
+  }: Pick<Call<Tx, unknown>, 'registered' | 'takes' | 'whileClosing'> & {
+    /** Throws, and so rolls the admission back, if the keys are not to be touched. */
+    readonly check?: (admission: Admission) => void;
+  } = {},
 ): Promise<readonly bigint[]> {
   return await fencedTransaction({
     parts,
@@ -42,7 +50,10 @@ export async function register<Tx>(
     options: { ...options, retries: 0, isolationLevel: undefined },
     deadline,
     abort: new LazyAbort(),
-    work: async (_, { tokens }) => tokens,
+    work: async (_, admission) => {
+      check?.(admission);
+      return admission.tokens;
+    },
     registered: { ...registered, durable: true },
     trace,
     ...more,

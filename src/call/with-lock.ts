@@ -5,21 +5,13 @@ import { after, Deadline, stop, type Timer } from '../base/clock.js';
 import { LockTimeoutError } from '../base/errors.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import type { Database } from '../database/database.js';
-import { type Lease, LeaseSet, type Turn, withOthers } from '../lease/lease.js';
-import type { LeaseRequest, Preopen, PreopenMoment } from '../lease/queue/request.js';
-import type { TurnUser } from '../lease/queue/waiter.js';
-import type { Former } from '../lease/store.js';
 import type { ResolvedLockOptions } from '../options/options.js';
-import {
-  buildRequest,
-  type Chained,
-  mayBeginBesideCommit,
-  Opening,
-  type OpeningOptions,
-  requestOf,
-} from '../transaction/admission.js';
+import { buildRequest, type Chained, Opening, type OpeningOptions, requestOf } from '../transaction/admission.js';
 import type { NextTurn } from '../transaction/call.js';
 import { fencedTransaction } from '../transaction/transaction.js';
+import { type Lease, LeaseSet, type Turn, withOthers } from '../waiting/lease.js';
+import type { LeaseRequest, Preopen, PreopenMoment } from '../waiting/request.js';
+import type { TurnUser } from '../waiting/waiter.js';
 import { join } from './joinable.js';
 import { CallHooks, joinableOf, type Work, workOf } from './lock.js';
 import { type LockCall, type Parts, traced } from './parts.js';
@@ -29,7 +21,7 @@ import { type LockCall, type Parts, traced } from './parts.js';
  * lease. `rowTime`: how long its admission waits for the key's row. Both in milliseconds.
  *
  * Beside a look, the key's row is free if the lease is. Beside another holder's COMMIT, the row is free when the COMMIT
- * is done.
+ * is done; the release and the offer follow within a round trip.
  */
 const PREOPEN = {
   look: { openTime: 20, rowTime: 10 },
@@ -43,7 +35,7 @@ const SNAPSHOT: ReadonlySet<string | undefined> = new Set(['RepeatableRead', 'Se
 const BEHIND_COMMIT = 500;
 
 /** How a transaction of a call is opened. */
-interface HowOpened extends Pick<OpeningOptions, 'besideCommit'> {
+interface HowOpened extends Partial<Pick<OpeningOptions, 'evenIfWanted'>> {
   /** How long its admission waits for the key's row; milliseconds. */
   readonly waitTime: number;
   /** Whether it has no lease of its own, because Redis is down. Default: false. */
@@ -124,8 +116,8 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   #isOpenShared = false;
   #chained: Chained | undefined;
   #timer: Timer | undefined;
-  /** The holder in another process beside whose COMMIT the transaction was opened. */
-  #former: Former | undefined;
+  /** For how long the transaction may wait for the offer, if it was opened beside the COMMIT of a holder in another process. */
+  #besideCommit: Deadline | undefined;
   #rollsBack = false;
 
   constructor(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>) {
@@ -165,37 +157,41 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
 
   open(beside: PreopenMoment): void {
     if (this.#opening) return;
-    const former = beside === 'look' ? undefined : beside;
-    // A snapshot that is older than the other holder's COMMIT could not update the rows that it wrote.
-    if (former && SNAPSHOT.has(this.options.isolationLevel)) return;
-    if (former && !mayBeginBesideCommit(this.#call.database)) return;
-    const holders = this.#call.keys.map(() => randomUUID());
-    const { openTime, rowTime } = former ? PREOPEN.commit : PREOPEN.look;
-    this.#former = former;
-    // Behind a hint, its work may have begun when it turns out that Redis is away and gives no lease.
-    const { room } = this.#parts;
-    const shared = former ? room.mayGoWithoutStore : this.#call.keys.some((key) => room.goesWithoutStore(key));
+    const { keys, database } = this.#call;
+    const besideCommit = beside === 'commit';
+    // A snapshot that is older than the other holder's COMMIT could not update the rows that it wrote. Of several keys, the
+    // others may have holders of their own.
+    if (besideCommit && (SNAPSHOT.has(this.options.isolationLevel) || keys.length > 1)) return;
+    const holders = keys.map(() => randomUUID());
+    const { openTime, rowTime } = PREOPEN[beside];
+    const shared = keys.some((key) => this.#parts.room.goesWithoutStore(key));
     this.#isOpenShared = shared;
-    const besideCommit = former !== undefined;
-    const options = this.#openingOptions(holders, { waitTime: rowTime, shared, besideCommit });
+    // Beside a COMMIT it may turn out to be of no use, so it must not take a connection that others wait for.
+    const options = this.#openingOptions(holders, { waitTime: rowTime, shared, evenIfWanted: !besideCommit });
     try {
-      this.#opening = new Opening(this.#call.database, options);
+      this.#opening = new Opening(database, options);
     } catch {
       // The caller opens it again when it is its turn, and gets the error then.
       return;
     }
     this.#timer = after(openTime, () => this.discard());
+    if (!besideCommit) return;
+    this.#besideCommit = new Deadline(openTime);
+    // What Postgres has refused is of no use at the offer.
+    const opening = this.#opening;
+    opening.admission.promise.catch(() => {
+      if (this.#besideCommit && this.#opening === opening) this.discard();
+    });
   }
 
-  get former(): string | undefined {
-    // The admission of several keys tells none: the hint is about one key, and the others may have holders that are in
-    // no transaction.
-    const previous = this.#opening?.admission.value?.previous;
-    return previous !== undefined && previous === this.#former?.attempt ? this.#former.holder : undefined;
+  get isAdmitted(): boolean {
+    // By the clock: after a pause of the process, an old offer may be read before the timer runs.
+    return this.#besideCommit?.passed === false && this.#opening?.admission.value !== undefined;
   }
 
-  get admitting(): Promise<unknown> | undefined {
-    return this.#former && this.#opening?.admission.promise;
+  wait(): void {
+    // What was begun at a hint is kept for a moment: the hint may have come while the look was under way.
+    if (!this.#besideCommit) this.discard();
   }
 
   discard(): void {
@@ -207,7 +203,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
       });
     }
     this.#opening = undefined;
-    this.#former = undefined;
+    this.#besideCommit = undefined;
   }
 
   /** Prepares this call to begin in one flight with the COMMIT of the previous turn, if it can. */
@@ -229,6 +225,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
    */
   #take(shared: boolean): Opening<Tx> | undefined {
     stop(this.#timer);
+    this.#besideCommit = undefined;
     // The next holder may end a transaction that is registered in its waiting room, as that of a former holder.
     if (shared && !this.#isOpenShared) this.discard();
     if (this.#chained === undefined) return this.#opening;
@@ -269,7 +266,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
 
   #openingOptions(
     holders: readonly string[],
-    { waitTime, shared = false, besideCommit = false }: HowOpened,
+    { waitTime, shared = false, evenIfWanted = true }: HowOpened,
   ): OpeningOptions {
     const { keys } = this.#call;
     const { leaseTime, timeout, maxWait, isolationLevel } = this.options;
@@ -277,8 +274,6 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     const hooked = fencing.needsHook(this.#call.database.rescue);
     const leases = { keys, holders, leaseTime, shared };
     const request = () => requestOf({ leases, timeout, room }, waitTime);
-    // Beside a COMMIT it may turn out to be of no use, so it must not take a connection that others wait for.
-    const evenIfWanted = !besideCommit;
-    return { key: keys[0] as string, maxWait, isolationLevel, hooked, evenIfWanted, besideCommit, request };
+    return { key: keys[0] as string, maxWait, isolationLevel, hooked, evenIfWanted, request };
   }
 }

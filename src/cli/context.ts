@@ -56,7 +56,6 @@ export class Context {
   readonly #world: World;
   readonly #json: boolean;
   readonly #hidden = new Map<string, string>();
-  readonly #complaints = new Set<string>();
   #used: Partial<Record<keyof Used, string | null>> | undefined;
   #asked: Omit<Asked, 'saysFrom'> | undefined;
 
@@ -82,7 +81,10 @@ export class Context {
   /** Writes the JSON document of --json. */
   document(value: object): void {
     if (!this.#json) return;
-    const clean = (_: string, part: unknown) => (typeof part === 'string' ? this.clean(part) : part);
+    const clean = (_: string, part: unknown) => {
+      if (typeof part === 'bigint') return String(part);
+      return typeof part === 'string' ? this.clean(part) : part;
+    };
     const all = {
       ...value,
       ...(this.#asked && { servers: this.#asked }),
@@ -116,13 +118,6 @@ export class Context {
       const from = saysFrom ? ` (from ${server.from})` : '';
       this.say(this.paint('dim', `${name.padEnd(10)} ${server.address}${from}`));
     }
-  }
-
-  /** A warning that a lasting command would repeat at each try. */
-  complainOnce(text: string): void {
-    if (this.#complaints.has(text)) return;
-    this.#complaints.add(text);
-    this.complain(text);
   }
 
   complain(text: string): void {

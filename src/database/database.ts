@@ -105,10 +105,6 @@ export interface Operation {
   readonly model: string;
   readonly name: string;
   readonly args: unknown;
-  /** Whether the caller asks for a relation of the result, which its arguments do not tell. */
-  readonly hasRelation?: boolean;
-  /** What the hook's `asOneStatement` has returned for it, if that was asked already. */
-  readonly oneStatement?: Record<string, unknown> | undefined;
   /** Sends the operation with these arguments, under its own name or another one; its caller gets the result. */
   send(args: unknown, name?: string): Promise<unknown>;
   /**
@@ -120,8 +116,6 @@ export interface Operation {
 
 /** Every write that can reach fenced models goes through it, if the transaction was opened as `hooked`. */
 export interface Hook {
-  /** The arguments of a write that is to be sent as one statement, and other than the caller's; otherwise `undefined`. */
-  asOneStatement(operation: Operation): Record<string, unknown> | undefined;
   /** Sends a write, and returns its result. */
   send(operation: Operation): Promise<unknown>;
 }

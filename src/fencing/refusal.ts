@@ -63,32 +63,17 @@ export function fromAdmission(
   });
 }
 
-/** A string of JSON, or a number. Digits inside of a string belong to the string. */
-const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/g;
-/** Marks a number that was put into quotes. No text of Postgres has this character. */
-const NUMBER = '\u0000';
+/** A string of JSON, or a number that `JSON.parse` may round. Digits inside of a string belong to the string. */
+const STRING_OR_LONG_NUMBER = /"(?:[^"\\]|\\.)*"|-?[\d.]{16,}/g;
 
-/** Reads a DETAIL. Keys of rows may be integers that no `number` has exactly: these become bigints. */
+/** Reads a DETAIL. Long numbers stay texts: keys of rows may be integers or fractions that no `number` has exactly. */
 function parse(detail: string | undefined): Detail {
   try {
-    const quoted = (detail ?? '{}').replace(STRING_OR_NUMBER, (token) =>
-      isExact(token) ? token : JSON.stringify(`${NUMBER}${token}`),
+    const exact = (detail ?? '{}').replace(STRING_OR_LONG_NUMBER, (token) =>
+      token.startsWith('"') ? token : `"${token}"`,
     );
-    return JSON.parse(quoted, (_, value: unknown) =>
-      typeof value === 'string' && value.startsWith(NUMBER) ? exactNumber(value.slice(NUMBER.length)) : value,
-    ) as Detail;
+    return JSON.parse(exact) as Detail;
   } catch {
     return {};
   }
-}
-
-/** Whether `JSON.parse` loses nothing of this token. */
-function isExact(token: string): boolean {
-  if (token.startsWith('"') || token.replace(/\D/g, '').length <= 15) return true;
-  return /^-?\d+$/.test(token) ? Number.isSafeInteger(Number(token)) : String(Number(token)) === token;
-}
-
-/** A decimal fraction stays text, which Prisma takes for a `Decimal`, too. */
-function exactNumber(text: string): bigint | string {
-  return /^-?\d+$/.test(text) ? BigInt(text) : text;
 }

@@ -26,24 +26,21 @@ interface ConditionalWrite {
   readonly fence: Fence;
 }
 
-/**
- * The arguments of each write on a fenced model whose table has no guard, if one statement is enough: `fence <= token` in its
- * condition and the token in its data. `undefined` if it takes several.
- */
-const ONE_STATEMENT: Readonly<Record<string, (write: ConditionalWrite) => Args | undefined>> = {
+/** How each write on a fenced model whose table has no guard is sent. */
+const SEND: Readonly<Record<string, (write: ConditionalWrite) => Promise<unknown>>> = {
   create: insert,
   createMany: insert,
   createManyAndReturn: insert,
-  update,
-  delete: remove,
+  update: writeOne,
+  delete: writeOne,
   updateMany: writeMany,
   updateManyAndReturn: writeMany,
   deleteMany: writeMany,
-  upsert: () => undefined,
+  upsert,
 };
 
 /** The operations that write a model. */
-export const WRITE_NAMES: ReadonlySet<string> = new Set(Object.keys(ONE_STATEMENT));
+export const WRITE_NAMES: ReadonlySet<string> = new Set(Object.keys(SEND));
 
 /** Those that write no row that is there. */
 const CREATES: ReadonlySet<string> = new Set(['create', 'createMany', 'createManyAndReturn']);
@@ -60,33 +57,18 @@ export function isConditional({ model, name }: Operation, fence: Fence): boolean
 }
 
 /**
- * The arguments of a conditional write, if it is sent as one statement; `undefined` if it takes several. Refuses nothing:
- * `sendFenced` does.
- */
-export function asOneStatement(operation: Operation, fence: Fence): Args | undefined {
-  return operation.args === null ? undefined : ONE_STATEMENT[operation.name]?.(conditional(operation, fence));
-}
-
-/**
  * Sends a write so that no row of a fenced model gets an older fence. If it fails, `explained` tells why.
  *
  * @throws StaleTokenError, InvalidOptionError
  */
 export function sendFenced(operation: Operation, fence: Fence): Promise<unknown> {
-  const { name } = operation;
+  const { model, name, args } = operation;
   // Prisma refuses it. As no arguments at all, `deleteMany` would delete all rows.
-  if (operation.args === null) return operation.send(null);
-  const write = conditional(operation, fence);
+  if (args === null) return operation.send(null);
+  const write = { operation, model, args: (args ?? {}) as Args, fence };
   refuseUnsafe(write);
-  if (!isConditional(operation, fence)) return operation.send(operation.args);
-  const one = operation.oneStatement ?? asOneStatement(operation, fence);
-  if (MANY.has(name)) return sendMany(write, one);
-  if (one !== undefined) return operation.send(one);
-  return name === 'upsert' ? upsert(write) : writeClaimed(write);
-}
-
-function conditional(operation: Operation, fence: Fence): ConditionalWrite {
-  return { operation, model: operation.model, args: (operation.args ?? {}) as Args, fence };
+  const send = isConditional(operation, fence) ? SEND[name] : undefined;
+  return send === undefined ? operation.send(args) : send(write);
 }
 
 /** @throws InvalidOptionError */
@@ -113,52 +95,44 @@ function refuseUnsafe({ operation, model, args, fence }: ConditionalWrite): void
   for (const row of given.flat()) refuseOwnFence(model, row, fence);
 }
 
-function insert({ operation, args, fence }: ConditionalWrite): Args {
+function insert({ operation, args, fence }: ConditionalWrite): Promise<unknown> {
   // Without data, `create` makes a row of defaults.
   const { data = operation.name === 'create' ? {} : undefined } = args;
-  return { ...args, data: Array.isArray(data) ? data.map((row) => withToken(row, fence)) : withToken(data, fence) };
+  const row = Array.isArray(data) ? data.map((each) => withToken(each, fence)) : withToken(data, fence);
+  return operation.send({ ...args, data: row });
 }
 
-function update(write: ConditionalWrite): Args | undefined {
-  const { args, fence } = write;
-  const where = oneRow(write, false);
-  return where && { ...args, where, data: withToken(args['data'], fence) };
+/** `update` and `delete`. If Prisma looks the row up before it writes it, it has to be claimed first. */
+async function writeOne(write: ConditionalWrite): Promise<unknown> {
+  const { operation, model, args, fence } = write;
+  const { where } = args;
+  const sent = operation.name === 'update' ? { ...args, data: withToken(args['data'], fence) } : args;
+  // Prisma refuses it.
+  if (!namesRow(model, where, fence))
+    return await operation.send({ ...sent, where: withCondition(where, claimed(fence)) });
+  if (!looksUp(write)) return await operation.send({ ...sent, where: withCondition(where, notFresher(fence)) });
+  const row = await claim(operation, model, plain(model, where, fence), where, fence);
+  // Use this condition even if no row was claimed: a fresher row may be inserted before the write.
+  const one = row ? whereClaimed(model, where, row, fence) : withCondition(where, claimed(fence));
+  return await operation.send({ ...sent, where: one });
 }
 
-function remove(write: ConditionalWrite): Args | undefined {
-  const { operation, args } = write;
-  // If relations are returned, Prisma looks up the row first and deletes it by id.
-  const looksUp = args['include'] !== undefined || args['select'] !== undefined || operation.hasRelation === true;
-  const where = oneRow(write, looksUp);
-  return where && { ...args, where };
+/** Whether Prisma looks the row up, and then writes it by id: for relations in the condition or, of a `delete`, in the result. */
+function looksUp({ operation, model, args, fence }: ConditionalWrite): boolean {
+  const returnsMore = args['include'] !== undefined || args['select'] !== undefined;
+  return (operation.name === 'delete' && returnsMore) || !isSimple(model, args['where'], fence);
 }
 
-/** A condition on one row; `undefined` if Prisma looks the row up before it writes it, so that it has to be claimed first. */
-function oneRow({ model, args: { where }, fence }: ConditionalWrite, looksUp: boolean): Args | undefined {
-  if (!namesRow(model, where, fence)) return withCondition(where, claimed(fence));
-  return looksUp || !isSimple(model, where, fence) ? undefined : withCondition(where, notFresher(fence));
-}
-
-function writeMany(write: ConditionalWrite): Args | undefined {
-  return isSimple(write.model, write.args['where'], write.fence) ? whereNotFresher(write) : undefined;
-}
-
-function whereNotFresher({ args, fence }: ConditionalWrite): Args {
+/** Writes all matching rows by one statement, then looks for a matching row with a fresher fence. */
+async function writeMany({ operation, model, args, fence }: ConditionalWrite): Promise<unknown> {
   const { where, data } = args;
   const sent = data === undefined ? args : { ...args, data: withToken(data, fence) };
   // An `undefined` that the caller wrote is passed on, because Prisma refuses it with `strictUndefinedChecks`: it would
   // mean all rows.
   const asked = where === undefined && 'where' in args ? { AND: where } : where;
-  return { ...sent, where: withCondition(asked, notFresher(fence)) };
-}
-
-/** Writes all matching rows by one statement, then looks for a matching row with a fresher fence. */
-async function sendMany(write: ConditionalWrite, one: Args | undefined): Promise<unknown> {
-  const { operation, model, args, fence } = write;
-  const { where } = args;
   // With a relation in the condition: the write may change what it leads to, and a fresher row would not match any more.
-  if (one === undefined) await refuseFresher(operation, model, where, where, fence);
-  const result = await operation.send(one ?? whereNotFresher(write));
+  if (!isSimple(model, where, fence)) await refuseFresher(operation, model, where, where, fence);
+  const result = await operation.send({ ...sent, where: withCondition(asked, notFresher(fence)) });
   await refuseFresher(operation, model, where, where, fence);
   return result;
 }
@@ -198,14 +172,6 @@ export async function explained(operation: Operation, error: unknown, fence: Fen
     return refusal;
   }
   return error;
-}
-
-async function writeClaimed({ operation, model, args, fence }: ConditionalWrite): Promise<unknown> {
-  const { where } = args;
-  const row = await claim(operation, model, plain(model, where, fence), where, fence);
-  // Use this condition even if no row was claimed: a fresher row may be inserted before the write.
-  const sent = { ...args, where: row ? whereClaimed(model, where, row, fence) : withCondition(where, claimed(fence)) };
-  return await operation.send(operation.name === 'update' ? { ...sent, data: withToken(args['data'], fence) } : sent);
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { FencedLockEvent } from '../base/events.js';
-import type { MemoryStore } from '../lease/stores/memory.js';
+import type { MemoryStore } from '../stores/memory.js';
 
 /** The options of `fencedLock`. */
 export interface FencedLockOptions {
@@ -176,72 +176,21 @@ export interface HandleState {
   readonly leaseTime: number;
 }
 
-/** `LockOptions` with all defaults filled in. */
-export interface ResolvedLockOptions {
-  readonly waitTime: number;
-  readonly leaseTime: number;
-  readonly renew: boolean;
-  readonly timeout: number;
-  readonly signal: AbortSignal | undefined;
-  readonly reentry: 'join' | 'throw';
-  readonly nested: 'throw' | 'allow';
-  readonly retries: number;
-  readonly hookErrors: 'event' | 'throw';
-  readonly isolationLevel: string | undefined;
-  readonly maxWait: number | undefined;
-}
+/** All options given, but for those that have no default. */
+type Resolved<Options, Without extends keyof Options> = {
+  readonly [Name in Exclude<keyof Options, Without>]-?: Exclude<Options[Name], undefined>;
+} & { readonly [Name in Without]: Options[Name] };
 
-export interface ResolvedOptions {
+/** `LockOptions` with all defaults filled in. */
+export type ResolvedLockOptions = Resolved<Required<LockOptions>, 'signal' | 'isolationLevel' | 'maxWait'>;
+
+export interface ResolvedOptions
+  extends Omit<Resolved<Required<FencedLockOptions>, 'rescue' | 'models' | 'onEvent'>, 'redis' | 'defaults'> {
   /** One, or each node of a quorum; none where there is a memory store. */
   readonly redis: readonly RedisLike[];
   readonly memory: MemoryStore | undefined;
-  readonly wake: 'pubsub' | 'poll' | 'spin';
-  readonly pollInterval: number;
-  readonly rescue: AdapterLike | undefined;
-  readonly name: string;
-  readonly keyPrefix: string;
-  readonly fenceField: string;
-  readonly models: readonly string[] | undefined;
-  readonly commandTimeout: number;
-  readonly fairness: 'process' | 'strict';
-  readonly passOnAfter: number;
-  readonly onRedisUnavailable: 'throw' | 'postgres';
-  readonly unsetKeyParts: 'throw' | 'allow';
   readonly defaults: ResolvedLockOptions;
-  readonly onEvent: ((event: FencedLockEvent) => void) | undefined;
 }
-
-export const OPTION_NAMES: readonly (keyof FencedLockOptions)[] = [
-  'redis',
-  'wake',
-  'pollInterval',
-  'rescue',
-  'name',
-  'keyPrefix',
-  'fenceField',
-  'models',
-  'commandTimeout',
-  'fairness',
-  'passOnAfter',
-  'onRedisUnavailable',
-  'unsetKeyParts',
-  'defaults',
-  'onEvent',
-];
-
-export const LOCK_OPTION_NAMES: readonly (keyof LockOptions)[] = [
-  'waitTime',
-  'leaseTime',
-  'renew',
-  'timeout',
-  'signal',
-  'reentry',
-  'nested',
-  'retries',
-  'hookErrors',
-  'isolationLevel',
-  'maxWait',
-];
 
 const CALL_DEFAULTS = {
   waitTime: 10_000,

@@ -1,16 +1,15 @@
 import { checkNames, type Elsewhere } from '../base/check-names.js';
 import { LONGEST_TIME } from '../base/clock.js';
 import { InvalidOptionError, quoted } from '../base/errors.js';
-import {
-  type HandleState,
-  LOCK_OPTION_NAMES,
-  type LockOptions,
-  type OnceOptions,
-  OPTION_NAMES,
-  type ResolvedLockOptions,
-  type Schedule,
-  type SeenState,
-  type TransactionOptions,
+import type {
+  FencedLockOptions,
+  HandleState,
+  LockOptions,
+  OnceOptions,
+  ResolvedLockOptions,
+  Schedule,
+  SeenState,
+  TransactionOptions,
 } from './options.js';
 
 const LONGEST_KEY = 512;
@@ -20,24 +19,49 @@ const SHORTEST_LEASE = 100;
 /** A shorter one is over before its callers have been answered. */
 const SHORTEST_INTERVAL = 100;
 const MOST_RETRIES = 100;
-const ISOLATION_LEVELS = ['ReadUncommitted', 'ReadCommitted', 'RepeatableRead', 'Serializable'];
 
-const TRANSACTION_OPTION_NAMES: readonly (keyof TransactionOptions)[] = [
-  'waitTime',
-  'timeout',
-  'signal',
-  'nested',
-  'retries',
-  'hookErrors',
-  'isolationLevel',
-  'maxWait',
-];
+type Checks<Options> = { readonly [Name in keyof Options]-?: (value: Exclude<Options[Name], undefined>) => unknown };
 
-const ONCE_OPTION_NAMES: readonly (keyof OnceOptions)[] = [
-  'atLeast',
-  'offset',
-  ...LOCK_OPTION_NAMES.filter((name) => name !== 'waitTime' && name !== 'reentry'),
-];
+/** What each option of a call has to be, for a value that is given. */
+const OF_EACH_CALL: Checks<LockOptions> = {
+  waitTime: (value) => time('waitTime', value, 0),
+  leaseTime: (value) => time('leaseTime', value, SHORTEST_LEASE),
+  renew: (value) => is(typeof value === 'boolean', 'renew', value, 'must be true or false.'),
+  timeout: (value) => time('timeout', value, 1),
+  signal: (value) => is(value instanceof AbortSignal, 'signal', value, 'must be an AbortSignal.'),
+  reentry: (value) => choice('reentry', value, ['join', 'throw']),
+  nested: (value) => choice('nested', value, ['throw', 'allow']),
+  retries: (value) => count('retries', value, MOST_RETRIES),
+  hookErrors: (value) => choice('hookErrors', value, ['event', 'throw']),
+  isolationLevel: (value) =>
+    choice('isolationLevel', value, ['ReadUncommitted', 'ReadCommitted', 'RepeatableRead', 'Serializable']),
+  maxWait: (value) => time('maxWait', value, 1),
+};
+const LOCK_OPTION_NAMES = Object.keys(OF_EACH_CALL) as (keyof LockOptions)[];
+const NOT_IN_A_HANDLE: readonly string[] = ['leaseTime', 'renew', 'reentry'];
+const NOT_ONCE: readonly string[] = ['waitTime', 'reentry'];
+const TRANSACTION_OPTION_NAMES = LOCK_OPTION_NAMES.filter((name) => !NOT_IN_A_HANDLE.includes(name));
+const ONCE_OPTION_NAMES = ['atLeast', 'offset', ...LOCK_OPTION_NAMES.filter((name) => !NOT_ONCE.includes(name))];
+
+/** The options of the client. One that is missing here does not compile. */
+const CLIENT_OPTIONS: Readonly<Record<keyof FencedLockOptions, true>> = {
+  redis: true,
+  wake: true,
+  pollInterval: true,
+  rescue: true,
+  name: true,
+  keyPrefix: true,
+  fenceField: true,
+  models: true,
+  commandTimeout: true,
+  fairness: true,
+  passOnAfter: true,
+  onRedisUnavailable: true,
+  unsetKeyParts: true,
+  defaults: true,
+  onEvent: true,
+};
+export const OPTION_NAMES = Object.keys(CLIENT_OPTIONS);
 
 /** What each call takes, in which order. */
 const ARGUMENTS = {
@@ -249,27 +273,11 @@ export function resolveSchedule(given: unknown, options: OnceOptions): { schedul
 /** Checks the options of a call. @throws InvalidOptionError */
 export function resolveLockOptions(options: LockOptions, defaults: ResolvedLockOptions): ResolvedLockOptions {
   checkNames('options', options, LOCK_OPTION_NAMES, OF_THE_CLIENT);
-  if (Object.keys(options).length === 0) return defaults;
-  const waitTime = time('waitTime', options.waitTime ?? defaults.waitTime, 0);
-  const leaseTime = time('leaseTime', options.leaseTime ?? defaults.leaseTime, SHORTEST_LEASE);
-  const timeout = time('timeout', options.timeout ?? defaults.timeout, 1);
-  const givenWait = options.maxWait ?? defaults.maxWait;
-  const maxWait = givenWait === undefined ? undefined : time('maxWait', givenWait, 1);
-  const renew = options.renew ?? defaults.renew;
-  if (typeof renew !== 'boolean') throw new InvalidOptionError('renew', 'must be true or false.');
-  const signal = options.signal ?? defaults.signal;
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw new InvalidOptionError('signal', 'must be an AbortSignal.');
-  }
-  const isolationLevel = options.isolationLevel ?? defaults.isolationLevel;
-  if (isolationLevel !== undefined && !ISOLATION_LEVELS.includes(isolationLevel)) {
-    throw new InvalidOptionError('isolationLevel', `must be one of ${ISOLATION_LEVELS.join(', ')}.`);
-  }
-  const reentry = choice('reentry', options.reentry ?? defaults.reentry, ['join', 'throw']);
-  const nested = choice('nested', options.nested ?? defaults.nested, ['throw', 'allow']);
-  const retries = count('retries', options.retries ?? defaults.retries, MOST_RETRIES);
-  const hookErrors = choice('hookErrors', options.hookErrors ?? defaults.hookErrors, ['event', 'throw']);
-  return { waitTime, leaseTime, renew, timeout, signal, reentry, nested, retries, hookErrors, isolationLevel, maxWait };
+  const given = Object.entries(options).filter(([, value]) => value != null);
+  if (given.length === 0) return defaults;
+  const resolved: Record<string, unknown> = { ...defaults };
+  for (const [name, value] of given) resolved[name] = OF_EACH_CALL[name as keyof LockOptions](value as never);
+  return resolved as unknown as ResolvedLockOptions;
 }
 
 /** Whether a lease time is one that this package allows. */
@@ -280,6 +288,12 @@ function isLeaseTime(value: unknown): value is number {
 export function choice<const Choice extends string>(name: string, value: Choice, choices: readonly Choice[]): Choice {
   if (choices.includes(value)) return value;
   throw new InvalidOptionError(name, `must be ${choices.map((one) => `'${one}'`).join(' or ')}.`);
+}
+
+/** @throws InvalidOptionError where it is not. */
+export function is<Value>(holds: boolean, name: string, value: Value, must: string): Value {
+  if (holds) return value;
+  throw new InvalidOptionError(name, must);
 }
 
 function count(name: string, value: number, most: number): number {

@@ -10,79 +10,68 @@ import {
   TRANSACTION_TIMEOUT,
 } from '../database/sql-states.js';
 
-/** An error with Postgres's fields. Prisma wraps them in three ways; the rescue connection and pg do not wrap them. */
-interface Wrapped {
+/** What is known of an error. */
+interface Fields {
   readonly code?: unknown;
-  /** Set on an error of pg itself. Its `code` is the SQLSTATE then. */
-  readonly severity?: unknown;
-  readonly detail?: unknown;
-  readonly message?: unknown;
-  readonly meta?: { readonly driverAdapterError?: { readonly cause?: DriverCause } };
-  readonly cause?: DriverCause;
-}
-
-interface DriverCause {
+  /** Prisma's adapters name the kinds of errors. */
   readonly kind?: unknown;
   readonly severity?: unknown;
+  /** The SQLSTATE, in an error of Prisma. */
   readonly originalCode?: unknown;
   readonly detail?: unknown;
   readonly message?: unknown;
 }
 
-/** What is known of an error. */
-interface Fields {
-  readonly code?: unknown;
-  /** The SQLSTATE. */
-  readonly state?: unknown;
-  readonly severity?: unknown;
-  readonly detail?: unknown;
-  readonly message?: unknown;
-  readonly kind?: unknown;
-  readonly causeMessage?: unknown;
+/** An error with Postgres's fields. Prisma wraps them in two ways; the rescue connection and pg do not wrap them. */
+interface Wrapped extends Fields {
+  readonly meta?: { readonly driverAdapterError?: { readonly cause?: Fields } };
+  readonly cause?: Fields;
 }
 
-/** Of an error of the caller that cannot be read there are none. */
-function fieldsOf(error: unknown): Fields {
-  const read = (): Fields => {
-    const { code, severity, detail, message, meta, cause } = (error ?? {}) as Wrapped;
-    const inner = meta?.driverAdapterError?.cause;
+/** The error's own fields, and those of the error of the driver. Of an error of the caller that cannot be read there are none. */
+function read(error: unknown): {
+  readonly own: { readonly code?: unknown; readonly message?: string };
+  readonly driver: Fields;
+  readonly texts: string;
+} {
+  const own = (error ?? {}) as Wrapped;
+  const fields = tryRead(() => {
+    const driver = own.meta?.driverAdapterError?.cause ?? own.cause ?? {};
+    const { code, severity, detail, message } = own;
     return {
-      code,
-      state: inner?.originalCode ?? cause?.originalCode ?? (severity === undefined ? undefined : code),
-      severity: inner?.severity ?? cause?.severity ?? severity,
-      detail: inner?.detail ?? cause?.detail ?? detail,
-      message,
-      kind: inner?.kind ?? cause?.kind,
-      causeMessage: cause?.message,
+      own: { code, message: String(message) },
+      // The `code` of an error of pg itself, which has a severity, is the SQLSTATE.
+      driver: { severity, detail, originalCode: severity === undefined ? undefined : code, ...driver },
+      texts: `${String(message)}\n${String(driver.message)}`,
     };
-  };
-  return tryRead(read) ?? {};
+  });
+  return fields ?? { own: {}, driver: {}, texts: '' };
 }
 
 /** The SQLSTATE of an error, if it has one. */
 export function sqlState(error: unknown): string | undefined {
-  const { code, state } = fieldsOf(error);
-  if (typeof state === 'string') return state;
-  return code === 'P2034' ? SERIALIZATION_FAILURE : undefined;
+  const { own, driver } = read(error);
+  if (typeof driver.originalCode === 'string') return driver.originalCode;
+  return own.code === 'P2034' ? SERIALIZATION_FAILURE : undefined;
 }
 
 /** The DETAIL of a Postgres error, if it has one. */
 export function sqlDetail(error: unknown): string | undefined {
-  const { detail } = fieldsOf(error);
+  const { detail } = read(error).driver;
   return typeof detail === 'string' ? detail : undefined;
 }
 
 /** Whether the server answered a statement with this error, and goes on serving the connection. */
 export function isStatementError(error: unknown): boolean {
-  return fieldsOf(error).severity === 'ERROR' && !sqlState(error)?.startsWith(CONNECTION_EXCEPTION);
+  return read(error).driver.severity === 'ERROR' && !sqlState(error)?.startsWith(CONNECTION_EXCEPTION);
 }
 
 /** Whether the error says that no row matched. */
 export function isNoMatch(error: unknown): boolean {
-  return fieldsOf(error).code === 'P2025';
+  return read(error).own.code === 'P2025';
 }
 
-/** Codes for an unreachable server. */
+/** Codes, kinds of Prisma's adapters and SQLSTATEs for an unreachable server. `SocketTimeout` is ETIMEDOUT. */
 const NOT_THERE: ReadonlySet<unknown> = new Set([
   'ECONNREFUSED',
   'ENOENT',
@@ -93,18 +82,38 @@ const NOT_THERE: ReadonlySet<unknown> = new Set([
   'EAI_AGAIN',
   'P1001',
   'P1002',
+  'DatabaseNotReachable',
+  'SocketTimeout',
+  CRASH_SHUTDOWN,
+  CANNOT_CONNECT_NOW,
 ]);
-
-/** The same of Prisma's adapters. `SocketTimeout` is ETIMEDOUT. */
-const NOT_THERE_KINDS: ReadonlySet<unknown> = new Set(['DatabaseNotReachable', 'SocketTimeout']);
-
-const NOT_SERVING: ReadonlySet<string> = new Set([CRASH_SHUTDOWN, CANNOT_CONNECT_NOW]);
 
 /** Whether the error says that no connection could be made: the server is down, starting or stopping. */
 export function isUnavailable(error: unknown): boolean {
-  const { code, kind } = fieldsOf(error);
-  if (NOT_THERE.has(code) || NOT_THERE_KINDS.has(kind) || NOT_SERVING.has(sqlState(error) ?? '')) return true;
-  return isRefusalOfPooler(error);
+  return isOneOf(NOT_THERE, error) || isRefusalOfPooler(error);
+}
+
+/** The same for a connection that was closed. */
+const CLOSED: ReadonlySet<unknown> = new Set([
+  'P1017',
+  'ECONNRESET',
+  'EPIPE',
+  'ConnectionClosed',
+  ADMIN_SHUTDOWN,
+  IDLE_IN_TRANSACTION_TIMEOUT,
+  TRANSACTION_TIMEOUT,
+  IDLE_SESSION_TIMEOUT,
+]);
+
+/** Whether the error says that the connection was closed. For some cases, pg has only a message. */
+export function isDisconnect(error: unknown): boolean {
+  if (isOneOf(CLOSED, error) || isRefusalOfPooler(error)) return true;
+  return /Connection terminated|is not queryable/.test(read(error).own.message ?? '');
+}
+
+function isOneOf(known: ReadonlySet<unknown>, error: unknown): boolean {
+  const { own, driver } = read(error);
+  return known.has(own.code) || known.has(driver.kind) || known.has(sqlState(error));
 }
 
 /** What PgBouncer says of a wrong setting of the client, for which no waiting helps. */
@@ -115,27 +124,9 @@ const WRONG_SETTING = /authentication failed|unsupported startup parameter|no su
  * SQLSTATE for all of this (08P01). With the severity ERROR, the same SQLSTATE is about a statement of the client.
  */
 function isRefusalOfPooler(error: unknown): boolean {
-  const { severity, message, causeMessage } = fieldsOf(error);
-  if (severity !== 'FATAL' || sqlState(error)?.startsWith(CONNECTION_EXCEPTION) !== true) return false;
-  return ![message, causeMessage].some((text) => typeof text === 'string' && WRONG_SETTING.test(text));
-}
-
-/** What `pool.connect()` says after `pool.end()`. */
-const AFTER_END = /Cannot use a pool after calling end/;
-
-const SESSION_ENDED: ReadonlySet<string> = new Set([
-  ADMIN_SHUTDOWN,
-  IDLE_IN_TRANSACTION_TIMEOUT,
-  TRANSACTION_TIMEOUT,
-  IDLE_SESSION_TIMEOUT,
-]);
-
-/** Whether the error says that the connection was closed. For some cases, pg has only a message. */
-export function isDisconnect(error: unknown): boolean {
-  const { code, message, kind } = fieldsOf(error);
-  if (code === 'P1017' || kind === 'ConnectionClosed' || SESSION_ENDED.has(sqlState(error) ?? '')) return true;
-  if (code === 'ECONNRESET' || code === 'EPIPE' || isRefusalOfPooler(error)) return true;
-  return typeof message === 'string' && /Connection terminated|is not queryable/.test(message);
+  const { driver, texts } = read(error);
+  if (driver.severity !== 'FATAL' || sqlState(error)?.startsWith(CONNECTION_EXCEPTION) !== true) return false;
+  return !WRONG_SETTING.test(texts);
 }
 
 /** Whether an error on a connection that was there says that it is gone. */
@@ -145,6 +136,5 @@ export function isLoss(error: unknown): boolean {
 
 /** Whether the error is that of a pool of pg after its `end()`. It has only a message. */
 export function isEnded(error: unknown): boolean {
-  const { message, causeMessage } = fieldsOf(error);
-  return [message, causeMessage].some((text) => typeof text === 'string' && AFTER_END.test(text));
+  return /Cannot use a pool after calling end/.test(read(error).texts);
 }

@@ -6,8 +6,8 @@ import { WRITE_NAMES } from '../fencing/writes.js';
 import { givenArguments } from './arguments.js';
 import { hasOneSession } from './client.js';
 import type { HookParams, PrismaInternals } from './internals.js';
+import { nameOnClient } from './models.js';
 import { isRawWrite } from './raw-writes.js';
-import { nameOnClient } from './schema.js';
 import { READS } from './tx.js';
 
 /**
@@ -31,12 +31,12 @@ export function detectOutsideWrites({ _engineConfig: { adapter } }: PrismaIntern
 }
 
 /**
- * The query extension of the client that the transactions of locks begin on, which nobody else has: what is not in such a
- * transaction was called on `tx`, and an extension has taken it out. A read there would miss what the function has written.
+ * Passes an operation on, on the client that only the transactions of locks begin on: what is not in such a transaction was called on
+ * `tx`, and an extension has taken it out. A read there would miss what the function has written.
  */
-export const REFUSE_TAKEN_OUT = {
-  $allOperations: (operation: HookParams) => notice(operation, takenOut),
-} as unknown as Record<string, never>;
+export function refuseTakenOut(operation: HookParams): Promise<unknown> {
+  return notice(operation, takenOut);
+}
 
 function noticeRaw(params: HookParams): Promise<unknown> {
   return isRawWrite(textOf(params.args)) ? notice(params) : params.query(params.args);

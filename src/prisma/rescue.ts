@@ -1,6 +1,7 @@
 import { after, OVERDUE, stop, type Timer, within } from '../base/clock.js';
 import { type AdapterTransaction, queryOf, rowsOf } from '../connection/adapter-connection.js';
-import type { Query, Row } from '../database/database.js';
+import type { Query } from '../database/database.js';
+import { isStatementError } from './errors.js';
 import type { AdapterFactory } from './internals.js';
 
 /** Time limit of one statement, including connecting. A hung connection is closed and replaced; milliseconds. */
@@ -15,68 +16,57 @@ interface RescueAdapter extends Pick<AdapterTransaction, 'queryRaw'> {
   dispose(): Promise<void>;
 }
 
+interface Line {
+  readonly adapter: Promise<RescueAdapter>;
+  /** How many statements have no answer. */
+  unanswered: number;
+}
+
 /**
- * The rescue connection: a single one, opened at its first use, separate from the pool. Finding out an outcome or
+ * The rescue connection, opened at its first use, separate from the client's pool. Finding out an outcome or
  * ending a backend must not wait for a pool that is full or hung.
  */
 export class Rescue {
   readonly #factory: AdapterFactory;
-  #adapter: Promise<RescueAdapter> | undefined;
+  #line: Line | undefined;
   #closing: Timer | undefined;
-  #last: Promise<unknown> = Promise.resolve();
-  #asked = 0;
-  /** The number of the newest statement that was queued when an unanswered one was sent: all up to it fail at once. */
-  #silentUpTo = 0;
 
   constructor(factory: AdapterFactory) {
     this.#factory = factory;
   }
 
-  /** Sends one statement at a time, in the order of the calls. */
-  readonly query: Query = (text, values) => {
-    const mine = ++this.#asked;
-    const answer = this.#last.then(() => {
-      // It was queued before the unanswered statement was sent, so it fails with it.
-      if (mine <= this.#silentUpTo) throw silent();
-      return this.#ask(text, values);
-    });
-    this.#last = answer.catch(() => {});
-    return answer;
+  readonly query: Query = async (text, values) => {
+    stop(this.#closing);
+    this.#line ??= { adapter: this.#factory.connect() as Promise<RescueAdapter>, unanswered: 0 };
+    const line = this.#line;
+    line.unanswered++;
+    try {
+      const sent = line.adapter.then((open) => open.queryRaw(queryOf(text, values)));
+      const answer = await within(sent, ANSWER_TIME);
+      if (answer !== OVERDUE) return rowsOf(answer);
+      throw new Error(`Postgres did not answer the rescue connection within ${ANSWER_TIME} ms`);
+    } catch (error) {
+      // The next statement gets another connection. Those that are queued for this one have a time limit of their own.
+      if (this.#line === line && !isStatementError(error)) this.#line = undefined;
+      throw error;
+    } finally {
+      line.unanswered--;
+      if (this.#line !== line) closeUnused(line);
+      else if (line.unanswered === 0) this.#closing = after(LINGER, () => this.close()).unref();
+    }
   };
 
   close(): void {
     stop(this.#closing);
-    const adapter = this.#adapter;
-    this.#adapter = undefined;
-    adapter?.then((open) => open.dispose()).catch(() => {});
-  }
-
-  async #ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
-    stop(this.#closing);
-    const askedBefore = this.#asked;
-    try {
-      this.#adapter ??= this.#factory.connect() as Promise<RescueAdapter>;
-      const answer = await within(this.#send(this.#adapter, text, values), ANSWER_TIME);
-      if (answer === OVERDUE) {
-        this.#silentUpTo = askedBefore;
-        throw silent();
-      }
-      return answer;
-    } catch (error) {
-      this.close();
-      throw error;
-    } finally {
-      this.#closing = after(LINGER, () => this.close()).unref();
-    }
-  }
-
-  async #send(adapter: Promise<RescueAdapter>, text: string, values: readonly unknown[]): Promise<readonly Row[]> {
-    return rowsOf(await (await adapter).queryRaw(queryOf(text, values)));
+    const line = this.#line;
+    this.#line = undefined;
+    if (line !== undefined) closeUnused(line);
   }
 }
 
-function silent(): Error {
-  return new Error(`Postgres did not answer the rescue connection within ${ANSWER_TIME} ms`);
+/** A pool that is ended would not serve what is queued for it. */
+function closeUnused({ adapter, unanswered }: Line): void {
+  if (unanswered === 0) adapter.then((open) => open.dispose()).catch(() => {});
 }
 
 /**

@@ -17,14 +17,12 @@ import {
 } from '../database/database.js';
 import { WRITE_NAMES } from '../fencing/writes.js';
 import { fenceConnected, fencedClasses } from './adapter.js';
-import { onRefusedBatch } from './batches.js';
-import { isExtended } from './client.js';
+import { onSkipped } from './batches.js';
 import { isDisconnect, isEnded, isNoMatch, isStatementError, isUnavailable, sqlDetail, sqlState } from './errors.js';
+import { INNERMOST, Innermost } from './innermost.js';
 import type { PrismaInternals, TransactionClient } from './internals.js';
-import { REFUSE_TAKEN_OUT } from './outside.js';
-import { nameOnClient } from './schema.js';
+import { nameOnClient } from './models.js';
 import { FencedTx, type OperationNames, Operations, UNFINISHED } from './tx.js';
-import { HOOKED, WriteHooks } from './write-hooks.js';
 
 /**
  * Implements the port to the database for the client of a call, which may have been extended further than the one that
@@ -35,18 +33,12 @@ export function prismaDatabases(rescue: Query): (client: PrismaInternals) => Dat
 }
 
 function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object> {
-  const models = new Map(
-    Object.keys(client._runtimeDataModel.models).flatMap((name) => [
-      [name, name],
-      [nameOnClient(name), name],
-    ]),
-  );
-  const names = { models, writes: WRITE_NAMES };
-  // Behind the other extensions: one of them may put an operation of `tx` into a transaction of its own.
-  const innermost = isExtended(client)
-    ? client.$extends({ name: 'fenced-lock transactions', query: REFUSE_TAKEN_OUT })
-    : client;
-  const hooks = isExtended(client) ? new WriteHooks(innermost) : undefined;
+  const models = Object.keys(client._runtimeDataModel.models);
+  const names = {
+    models: new Map([...models, ...models.map(nameOnClient)].map((name) => [name, true])),
+    writes: WRITE_NAMES,
+  };
+  const innermost = new Innermost(client);
   return {
     rescue,
     sqlState,
@@ -58,7 +50,7 @@ function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object
     isEnded,
     unfinished: (tx) => (tx as { readonly [UNFINISHED]?: Unfinished })[UNFINISHED],
     mayBeInsideTransaction: () => isPlainTransactionOpen() || !countedClients.has(adapterOf(client)),
-    open: (options, place) => open(innermost, options.hooked ? hooks : undefined, options, place, names),
+    open: (options, place) => open(client, innermost, options, place, names),
   };
 }
 
@@ -70,7 +62,7 @@ type Body = (tx: TransactionClient) => Promise<void>;
 
 function open(
   client: PrismaInternals,
-  hooks: WriteHooks | undefined,
+  innermost: Innermost,
   options: ClientTransactionOptions,
   place: Place,
   names: OperationNames,
@@ -79,10 +71,9 @@ function open(
   const fencedBefore = fencedClasses.count;
   const decided = new Reply<Body>();
   const settled = runInside({ ticket }, () =>
-    (hooks?.client ?? client).$transaction(
-      (tx) => decided.value?.(tx) ?? decided.promise.then((body) => body(tx)),
-      prismaOptions(options),
-    ),
+    innermost
+      .clientFor(options.hooked)
+      .$transaction((tx) => decided.value?.(tx) ?? decided.promise.then((body) => body(tx)), prismaOptions(options)),
   );
   return {
     run(hook, body) {
@@ -92,19 +83,15 @@ function open(
         if (source === undefined) return notFenced(client, fencedBefore);
         if (isOfAnother(source, client._engineConfig.adapter)) return ofAnother(client, source);
         if (isCounted(source)) countedClients.add(adapterOf(client));
-        if (hooks !== undefined && !(HOOKED in tx)) return Promise.reject(anotherClient());
         const id = transactionId(tx);
-        if (hooks !== undefined && id === undefined) return Promise.reject(unknownTransaction());
-        // An extension could change our condition: where there is one, the hook is below it and not at `tx`.
-        const atTx = options.hooked && hooks === undefined ? hook : undefined;
-        const operations = new Operations(names, options.key, atTx);
+        if (options.hooked && (id === undefined || !(INNERMOST in tx))) return Promise.reject(notHooked());
+        const operations = new Operations(names, options.key);
         const own = new FencedTx(tx, operations);
-        const forget = [rememberTransaction(id), onRefusedBatch(id, (skipped) => operations.skip(skipped))];
-        hooks?.add(id, hook);
+        const forget = [rememberTransaction(id), onSkipped(id, (skipped) => operations.skip(skipped))];
+        if (options.hooked) forget.push(innermost.hook(id, hook));
         return body(own.proxy, () => {
           own.close();
           for (const each of forget) each();
-          hooks?.remove(id);
         });
       };
       let ended: Promise<void> | undefined;
@@ -137,21 +124,13 @@ async function notFenced({ _engineConfig: { adapter } }: PrismaInternals, fenced
   );
 }
 
-/** An extension may have its own `$transaction`, which calls that of the client that it was made for. */
-function anotherClient(): InvalidOptionError {
+/** Writes find the hook of their transaction on the innermost client, by its id. Without the hook, they would not be checked. */
+function notHooked(): InvalidOptionError {
   return new InvalidOptionError(
     '$transaction',
-    'of an extension of this client begins on another client, so writes would not be checked against the fence. Take ' +
-      'locks on a client without that extension. To repeat after conflicts, use the option `retries`.',
-  );
-}
-
-/** Writes find the hook of their transaction by its id. Without the hook, they would not be checked against the fence. */
-function unknownTransaction(): InvalidOptionError {
-  return new InvalidOptionError(
-    'client',
-    'is of a version of Prisma that does not tell the id of a transaction, so writes could not be checked against the fence. ' +
-      'Use another version of Prisma 7, or install the guard on each fenced model with `npx fenced-lock add-fence`.',
+    'of an extension of this client begins on another client, or this version of Prisma does not tell the id of a transaction, so ' +
+      'writes would not be checked against the fence. Take locks on a client without that extension (to repeat after conflicts, use ' +
+      'the option `retries`), or install the guard on each fenced model with `npx fenced-lock add-fence`.',
   );
 }
 

@@ -7,12 +7,11 @@ import {
   InsideTransactionError,
   lateOperation,
   skippedOperation,
+  TransactionAbortedError,
   toFencedLockError,
 } from '../base/errors.js';
 import { Facade } from '../base/facade.js';
-import type { Hook, SkippedOperation, Unfinished } from '../database/database.js';
-import { failedBefore } from './batches.js';
-import { HookedWrite, type Target } from './hooked-write.js';
+import type { SkippedOperation, Unfinished } from '../database/database.js';
 
 /** Methods that leave the transaction or its connection. The client of a lock's transaction does not have them. */
 export const NOT_ON_TX = [
@@ -37,6 +36,11 @@ const EXITS: ReadonlySet<unknown> = new Set(NOT_ON_TX);
  */
 const OF_LANGUAGE: ReadonlySet<unknown> = new Set(['then', 'toJSON', ...Object.getOwnPropertyNames(Object.prototype)]);
 
+/** Whether a property may be a model or an operation: JavaScript does not read it by itself. */
+export function mayBeOperation(property: string | symbol): property is string {
+  return typeof property === 'string' && !OF_LANGUAGE.has(property);
+}
+
 /**
  * Wraps the client of a transaction: without methods that leave it (the array form of `$transaction` would do so
  * silently), and closed when the transaction ends, after which every operation rejects.
@@ -53,46 +57,16 @@ export class FencedTx extends Facade {
     this.#operations.isClosed = true;
   }
 
-  get(target: object, property: string | symbol, receiver: unknown): unknown {
+  get(_: object, property: string | symbol, receiver: unknown): unknown {
     if (property === UNFINISHED) return this.#operations;
     if (this.#operations.isClosed && mayBeOperation(property)) return this.#operations.late(property);
     if (EXITS.has(property)) return exit(String(property));
-    if (Object.hasOwn(target, property)) return Reflect.get(target, property, receiver);
     return this.#operations.watched(this.inner, property, Reflect.get(this.inner, property, receiver));
   }
 
-  /** What the function sets stays here: Prisma sets it on the client itself, and all other transactions find it there. */
-  override set(target: object, property: string | symbol, value: unknown): boolean {
-    return Reflect.set(target, property, value);
-  }
-
-  /** Only what can be deleted again: the engine refuses a `get` that gives anything else for a fixed property of the target. */
-  override defineProperty(target: object, property: string | symbol, descriptor: PropertyDescriptor): boolean {
-    return descriptor.configurable === true && Reflect.defineProperty(target, property, descriptor);
-  }
-
-  override deleteProperty(target: object, property: string | symbol): boolean {
-    return Reflect.deleteProperty(target, property);
-  }
-
   override has(target: object, property: string | symbol): boolean {
-    return !EXITS.has(property) && (Object.hasOwn(target, property) || super.has(target, property));
+    return !EXITS.has(property) && super.has(target, property);
   }
-
-  override ownKeys(target: object): Array<string | symbol> {
-    const names = new Set([...Reflect.ownKeys(target), ...super.ownKeys(target)]);
-    return [...names].filter((property) => !EXITS.has(property));
-  }
-
-  override getOwnPropertyDescriptor(target: object, property: string | symbol): PropertyDescriptor | undefined {
-    if (EXITS.has(property)) return undefined;
-    return Reflect.getOwnPropertyDescriptor(target, property) ?? super.getOwnPropertyDescriptor(target, property);
-  }
-}
-
-/** Whether a property may be a model or an operation: JavaScript does not read it by itself. */
-export function mayBeOperation(property: string | symbol): property is string {
-  return typeof property === 'string' && !OF_LANGUAGE.has(property);
 }
 
 /** `$extends` is undefined: extensions test it to find out whether they are inside a transaction. */
@@ -139,13 +113,11 @@ export const READS: ReadonlySet<unknown> = new Set([
 ]);
 
 type Method = (this: unknown, ...args: unknown[]) => unknown;
-type MakeHooked = (args: readonly unknown[]) => HookedWrite | undefined;
 
 /** Which names of a client are models and writing operations. */
 export interface OperationNames {
-  /** The schema's names of the models, by what the client calls them: `Stock` of `stock`. */
-  readonly models: Pick<ReadonlyMap<string, string>, 'get'>;
-  readonly writes: Pick<ReadonlySet<string>, 'has'>;
+  readonly models: { get(name: string): unknown };
+  readonly writes: { has(name: string): boolean };
 }
 
 /**
@@ -161,84 +133,68 @@ export interface OperationNames {
 export class Operations implements Unfinished {
   readonly names: OperationNames;
   readonly #key: string;
-  readonly #hook: Hook | undefined;
   readonly #waiting = new Set<Operation>();
-  readonly #inFlight = new Set<Settling>();
-  /** The models that were used, by their names on the client; usually a few. */
-  readonly #models: Model[] = [];
+  readonly #inFlight = new Set<{ readonly name: string }>();
+  /** The models that were used, by their names on the client. */
+  readonly #models = new Map<string, object>();
   refused: FencedLockError | undefined;
   /** Set when the transaction ends. Operations that were called before are not sent any more. */
   isClosed = false;
 
-  /** @param hook through which all writes go, if they have to. */
-  constructor(names: OperationNames, key: string, hook?: Hook) {
+  constructor(names: OperationNames, key: string) {
     this.names = names;
     this.#key = key;
-    this.#hook = hook;
   }
 
   get unsent(): string | undefined {
-    return firstOf(this.#waiting);
+    return nameOfFirst(this.#waiting);
   }
 
   get inFlight(): string | undefined {
-    return firstOf(this.#inFlight);
+    return nameOfFirst(this.#inFlight);
   }
 
-  /** Returns a property of the client, wrapped if it may write. */
-  watched(client: object, name: string | symbol, value: unknown): unknown {
+  /** Returns a property of the client, wrapped if it is a model or sends raw SQL. */
+  watched(_client: object, name: string | symbol, value: unknown): unknown {
     if (typeof name !== 'string') return value;
-    if (typeof value === 'function') {
-      return RAW.has(name) ? this.write(name, value as Method, { model: '', name, on: client }) : value;
-    }
-    const schemaName = typeof value === 'object' && value !== null ? this.names.models.get(name) : undefined;
-    if (schemaName === undefined) return value;
-    for (const { model, proxy } of this.#models) if (model === name) return proxy;
-    const model = new Model(name, schemaName, value as object, this);
-    this.#models.push(model);
-    return model.proxy;
+    if (typeof value === 'function') return RAW.has(name) ? this.method(name, value as Method, true) : value;
+    if (typeof value !== 'object' || value === null || this.names.models.get(name) === undefined) return value;
+    const model = this.#models.get(name) ?? new Model(name, value, this).proxy;
+    this.#models.set(name, model);
+    return model;
   }
 
-  /** A method that writes, or raw SQL, which may. @param name in messages. */
-  write(name: string, method: Method, target: Target): Method {
-    const hook = this.#hook;
-    return this.method(name, method, true, hook && ((args) => HookedWrite.called(hook, target, args)));
-  }
-
-  /** @param hooked makes of a call what goes through the hook, if there is one. */
-  method(name: string, method: Method, mustBeSent: boolean, hooked?: MakeHooked): Method {
+  /** A method that makes an operation. @param name in messages. */
+  method(name: string, method: Method, mustBeSent: boolean): Method {
     const operations = this;
     return function (...args) {
-      const write = hooked?.(args);
       // Called by a function of the proxy: Prisma's messages show the first line on the stack that is none of a proxy.
-      const operation: unknown = Reflect.apply(method, this, write?.madeWith ?? args);
-      if (write !== undefined) write.made = operation;
-      return operations.#watch(name, operation, mustBeSent, write);
+      return operations.watch(name, Reflect.apply(method, this, args), mustBeSent);
     };
   }
 
+  watch(name: string, operation: unknown, mustBeSent: boolean): unknown {
+    // An extension may replace an operation by its own method, which returns an ordinary promise.
+    if (!isLazy(operation)) return operation;
+    const watched = new Operation(name, operation, this, mustBeSent ? this.#waiting : undefined);
+    if (mustBeSent) this.#waiting.add(watched);
+    return watched.proxy;
+  }
+
   /** Sends an operation by `then`, and counts it until it settles. */
-  send(name: string, operation: PromiseLike<unknown>, write?: HookedWrite): Promise<unknown> {
+  send(name: string, operation: PromiseLike<unknown>): Promise<unknown> {
     if (this.isClosed) return Promise.reject(lateOperation(this.#key, name));
-    const settling: Settling = { name };
-    this.#inFlight.add(settling);
+    const sent = { name };
+    this.#inFlight.add(sent);
     // Not an async function: the stack of an error goes on to the caller's `await` over derived promises only.
-    return (write === undefined ? operation : write.start()).then(
+    return operation.then(
       (value) => {
-        this.#inFlight.delete(settling);
+        this.#inFlight.delete(sent);
         return value;
       },
       (error: unknown) => {
-        this.#inFlight.delete(settling);
-        const failed = failedBefore(error);
-        if (failed !== undefined) throw this.skip({ name, failed });
-        const refusal = toFencedLockError(error);
-        if (refusal instanceof InsideTransactionError) this.refused ??= refusal;
-        // Made below Prisma, where the stack does not lead to the operation.
-        withCaller(refusal);
-        // The transaction ended before Prisma had passed on all of the operation, and Prisma knows no reason.
-        // Or our gate has refused a statement of it, whose error does not name the operation.
-        throw this.isClosed && OF_ENDED.has(codeOf(error)) ? cutShort(this.#key, name, error) : error;
+        this.#inFlight.delete(sent);
+        throw this.#named(name, error);
       },
     ) as Promise<unknown>;
   }
@@ -252,23 +208,25 @@ export class Operations implements Unfinished {
 
   /** A model, or a method, of a transaction that has ended: what is called on it rejects when it is awaited. */
   late(name: string): object {
-    return new Proxy(() => new Operation(name, this.late(name), this, undefined, undefined).proxy, {
+    return new Proxy(() => new Operation(name, this.late(name), this, undefined).proxy, {
       get: (target, property) =>
         mayBeOperation(property) ? this.late(`${name}.${property}`) : (Reflect.get(target, property) as unknown),
     });
   }
 
-  #watch(name: string, operation: unknown, mustBeSent: boolean, write: HookedWrite | undefined): unknown {
-    // An extension may replace an operation by its own method, which returns an ordinary promise.
-    if (write === undefined && !isLazy(operation)) return operation;
-    const waiting = mustBeSent ? this.#waiting : undefined;
-    const watched = new Operation(name, operation as object, this, waiting, write);
-    waiting?.add(watched);
-    return watched.proxy;
+  #named(name: string, error: unknown): unknown {
+    const ours = toFencedLockError(error);
+    if (ours instanceof InsideTransactionError) this.refused ??= ours;
+    // Made below Prisma, where the stack does not lead to the operation.
+    withCaller(ours);
+    if (ours instanceof TransactionAbortedError && ours.reason === 'skipped-operation') return ours;
+    // The transaction ended before Prisma had passed on all of the operation, and Prisma knows no reason.
+    // Or our gate has refused a statement of it, whose error does not name the operation.
+    return this.isClosed && OF_ENDED.has(codeOf(error)) ? cutShort(this.#key, name, error) : error;
   }
 }
 
-function firstOf(operations: ReadonlySet<Settling>): string | undefined {
+function nameOfFirst(operations: ReadonlySet<{ readonly name: string }>): string | undefined {
   for (const { name } of operations) return name;
   return undefined;
 }
@@ -276,42 +234,29 @@ function firstOf(operations: ReadonlySet<Settling>): string | undefined {
 /** Codes that an operation rejects with behind the end of its transaction: Prisma's, our gate's, and that of a late extension. */
 const OF_ENDED: ReadonlySet<unknown> = new Set(['P2028', 'CLOSED', 'INSIDE_TRANSACTION']);
 
-/** An operation that was sent and has not settled. */
-interface Settling {
-  readonly name: string;
-}
-
-/** A method that only Prisma's lazy promises have. */
-interface Lazy {
-  requestTransaction(): unknown;
-}
-
-function isLazy(operation: unknown): boolean {
-  return typeof (operation as Partial<Lazy> | null | undefined)?.requestTransaction === 'function';
+/** Whether it has a method that only Prisma's lazy promises have. */
+function isLazy(operation: unknown): operation is PromiseLike<unknown> {
+  return typeof (operation as { requestTransaction?: unknown } | null | undefined)?.requestTransaction === 'function';
 }
 
 /** A model of the client. */
 class Model extends Facade {
   /** Its name on the client. */
-  readonly model: string;
-  readonly #schemaName: string;
+  readonly #name: string;
   readonly #operations: Operations;
 
-  constructor(model: string, schemaName: string, inner: object, operations: Operations) {
+  constructor(name: string, inner: object, operations: Operations) {
     super(inner);
-    this.model = model;
-    this.#schemaName = schemaName;
+    this.#name = name;
     this.#operations = operations;
   }
 
   get(_: object, name: string | symbol): unknown {
     const value: unknown = Reflect.get(this.inner, name);
     if (typeof name !== 'string' || typeof value !== 'function') return value;
-    const label = `${this.model}.${name}`;
-    if (this.#operations.names.writes.has(name)) {
-      return this.#operations.write(label, value as Method, { model: this.#schemaName, name, on: this.inner });
-    }
-    return READS.has(name) ? this.#operations.method(label, value as Method, false) : value;
+    const writes = this.#operations.names.writes.has(name);
+    if (!writes && !READS.has(name)) return value;
+    return this.#operations.method(`${this.#name}.${name}`, value as Method, writes);
   }
 }
 
@@ -326,44 +271,32 @@ class Operation extends Facade {
   readonly #operations: Operations;
   /** Where it is until it is used. */
   readonly #waiting: Set<Operation> | undefined;
-  readonly #write: HookedWrite | undefined;
 
-  constructor(
-    name: string,
-    inner: object,
-    operations: Operations,
-    waiting: Set<Operation> | undefined,
-    write: HookedWrite | undefined,
-  ) {
+  constructor(name: string, inner: object, operations: Operations, waiting: Set<Operation> | undefined) {
     super(inner, shown(name));
     this.name = name;
     this.#operations = operations;
     this.#waiting = waiting;
-    this.#write = write;
   }
 
   get(_: object, property: string | symbol): unknown {
     const operation = this.inner;
     if (typeof property !== 'string') return Reflect.get(operation, property);
     if (property === 'requestTransaction') return () => Promise.reject(leavesTransaction(this.name));
-    if (property !== 'then' && property !== 'catch' && property !== 'finally') {
-      const value: unknown = Reflect.get(operation, property);
-      if (typeof value !== 'function' || OF_LANGUAGE.has(property)) return value;
-      const relation = this.#operations.method(
-        `${this.name}.${property}`,
-        value as Method,
-        this.#waiting !== undefined,
-        (args) => this.#write?.through(property, args),
-      );
+    if (property === 'then' || property === 'catch' || property === 'finally') {
+      this.#waiting?.delete(this);
       return (...given: unknown[]) => {
-        this.#waiting?.delete(this);
-        return Reflect.apply(relation, operation, given);
+        const sent = this.#operations.send(this.name, operation as PromiseLike<unknown>);
+        return Reflect.apply(sent[property], sent, given);
       };
     }
-    this.#waiting?.delete(this);
+    const value: unknown = Reflect.get(operation, property);
+    if (typeof value !== 'function') return value;
     return (...given: unknown[]) => {
-      const sent = this.#operations.send(this.name, operation as PromiseLike<unknown>, this.#write);
-      return Reflect.apply(sent[property], sent, given);
+      const made: unknown = Reflect.apply(value, operation, given);
+      // A relation of its result.
+      if (isLazy(made)) this.#waiting?.delete(this);
+      return this.#operations.watch(`${this.name}.${property}`, made, this.#waiting !== undefined);
     };
   }
 }

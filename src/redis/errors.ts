@@ -1,5 +1,5 @@
 import { DOCS } from '../base/errors.js';
-import { Denied, ForeignValue } from '../lease/store.js';
+import { Denied, ForeignValue } from '../waiting/store.js';
 
 /** For a connection that comes to nothing without an error of its own, as where only one side speaks TLS. */
 export const WHICH_URL = 'the URL begins with `rediss://` if the server speaks TLS, and with `redis://` if it does not';

@@ -12,15 +12,15 @@ import {
   type Reach,
   type WakeUp,
   type Watch,
-} from '../lease/store.js';
+} from '../waiting/store.js';
 import type { ClusterClient, RedisClient } from './client.js';
-import { CommandSender } from './command-sender.js';
+import { CommandSender } from './commands.js';
 import { isRedirection, isReply, presentable } from './errors.js';
-import { escaped, keyOf, type Names, namesOf } from './keys.js';
-import { Subscriber } from './pubsub/subscriber.js';
-import type { PubSub } from './pubsub/subscriber-connection.js';
+import { escaped, keyOf, type Names, namesOf } from './names.js';
 import { isUnknownScript, type Script } from './script.js';
 import * as scripts from './scripts.generated.js';
+import { Subscriber } from './subscriber/subscriber.js';
+import type { PubSub } from './subscriber/subscriber-connection.js';
 import { type Nodes, nodesOf } from './topology/nodes.js';
 
 export interface RedisStoreOptions {
@@ -114,10 +114,7 @@ export class RedisStore implements LeaseStore {
     return this.#sender.reach;
   }
 
-  async acquire(
-    { key, holder, leaseTime }: Claim,
-    { enter = 0, former = '', atMost }: Look = {},
-  ): Promise<AcquireResult> {
+  async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<AcquireResult> {
     // Keep these references: the connection may come after `close`, and must not open the store again.
     const { sender, pubsub } = this.#opened;
     const { lease, queue, wake } = this.#names(key);
@@ -127,7 +124,7 @@ export class RedisStore implements LeaseStore {
     const [reply, present, process] = await sender.runScript(
       scripts.acquire,
       [lease, queue],
-      [...args, this.#offerTime, pubsub, this.#name, former],
+      [...args, this.#offerTime, pubsub, this.#name],
       time,
       (answer) => this.#onLate(holder, answer),
     );
@@ -168,11 +165,11 @@ export class RedisStore implements LeaseStore {
     return kept;
   }
 
-  async release({ key, holder, told = '' }: Claim, quietly = false): Promise<void> {
+  async release({ key, holder }: Claim, quietly = false): Promise<void> {
     // Keep these references: a late answer may come after `close`, and must not open the store again.
     const { sender, pubsub } = this.#opened;
     const { lease, queue, wake } = this.#names(key);
-    const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, pubsub, this.#name, told] as const;
+    const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, pubsub, this.#name] as const;
     const send = () => sender.runScript(scripts.release, [lease, queue], [...args]);
     this.#late
       .get(holder)
@@ -192,10 +189,9 @@ export class RedisStore implements LeaseStore {
     return this.#options.wakeUps === false ? undefined : this.#hint;
   }
 
-  readonly #hint = async ({ key, holder }: Claim, attempt: string): Promise<string | undefined> => {
+  readonly #hint = async ({ key, holder }: Claim): Promise<void> => {
     const { lease, queue, wake } = this.#names(key);
-    const told = await this.#sender.runScript(scripts.hint, [lease, queue], [holder, attempt, wake, this.#pubsub]);
-    return told === '' ? undefined : told;
+    await this.#sender.runScript(scripts.hint, [lease, queue], [holder, wake, this.#pubsub]);
   };
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {

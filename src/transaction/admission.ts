@@ -8,13 +8,11 @@ import {
   type Connection,
   type Database,
   NotRun,
-  type Query,
   type Statement,
   type StatementResult,
   type TextRow,
 } from '../database/database.js';
 import { ADMIT, ADMIT_KEYS } from '../database/sql.js';
-import { SERIALIZATION_FAILURE } from '../database/sql-states.js';
 
 /**
  * A hash of the statement's text: behind a pooler, another version of this package may have prepared its own admission
@@ -27,18 +25,6 @@ const ADMIT_KEYS_NAME = nameOf(ADMIT_KEYS);
  * milliseconds.
  */
 const BACKSTOP = 500;
-
-/**
- * Databases in which a transaction that began beside another holder's COMMIT has failed, because its snapshot was from
- * before that COMMIT: so says the role's default isolation level. No other one begins in this way there. If the role is
- * changed, the processes that are there have to be restarted.
- */
-const failsBesideCommit = new WeakSet<object>();
-
-/** Whether a transaction of this database may begin beside the COMMIT of the holder before it. */
-export function mayBeginBesideCommit(database: Database<unknown>): boolean {
-  return !failsBesideCommit.has(database);
-}
 
 /** What Postgres answered to one attempt at a transaction. */
 export interface Admission {
@@ -54,8 +40,6 @@ export interface Admission {
   readonly pid: number;
   /** The crash epoch; `undefined` if no epoch was started since the last crash. */
   readonly epoch: string | undefined;
-  /** The attempt that was admitted right before this one. Only an admission of one key without registered tokens tells it. */
-  readonly previous?: string | undefined;
 }
 
 export interface AdmissionRequest {
@@ -86,8 +70,6 @@ export interface OpeningOptions extends ClientTransactionOptions {
   readonly request: () => AdmissionRequest;
   /** Statements that run before the admission, in the same transaction. */
   readonly before?: readonly Statement[];
-  /** Whether it begins while another holder commits. Default: false. */
-  readonly besideCommit?: boolean;
 }
 
 /** BEGIN and the admission of a turn, which were sent in one flight with the COMMIT of the turn before it. */
@@ -117,7 +99,7 @@ export class Opening<Tx> {
     const over = chained?.connection;
     this.#chained = chained;
     this.hooked = options.hooked;
-    const connected = (connection: Connection) => this.#onConnection(connection, database, options);
+    const connected = (connection: Connection) => this.#onConnection(connection, options);
     try {
       this.transaction = database.open(options, { over, connected });
     } catch (error) {
@@ -151,7 +133,7 @@ export class Opening<Tx> {
     this.connection?.closeIfSilent();
   }
 
-  #onConnection(connection: Connection, database: Database<Tx>, options: OpeningOptions): void {
+  #onConnection(connection: Connection, options: OpeningOptions): void {
     this.connection = connection;
     if (this.#discarded) {
       this.admission.reject(new NotRun('it is not needed any more'));
@@ -170,12 +152,7 @@ export class Opening<Tx> {
           this.admission.reject(error);
         }
       },
-      (error) => {
-        // Under READ COMMITTED an admission has no conflict.
-        const conflicts = options.besideCommit && database.sqlState(error) === SERIALIZATION_FAILURE;
-        if (conflicts) failsBesideCommit.add(database);
-        this.admission.reject(this.#chained ? error : unwrapNotRun(error));
-      },
+      (error) => this.admission.reject(this.#chained ? error : unwrapNotRun(error)),
     );
   }
 }
@@ -246,9 +223,7 @@ function arrayOf(values: readonly string[]): string {
 function readAdmission({ keys, attempt }: Omit<BuiltRequest, 'beginning'>, rows: readonly TextRow[]): Admission {
   const words = (rows[0]?.[0] ?? '').split(' ');
   const [turn = '', xid = '', pid, epoch] = words;
-  const end = 4 + keys.length;
-  const tokens = words.slice(4, end).map(BigInt);
-  const previous = words[end];
+  const tokens = words.slice(4, 4 + keys.length).map(BigInt);
   return {
     key: keys.at(-1) as string,
     attempt,
@@ -258,17 +233,9 @@ function readAdmission({ keys, attempt }: Omit<BuiltRequest, 'beginning'>, rows:
     xid,
     pid: Number(pid),
     epoch: epoch === '-' ? undefined : epoch,
-    previous: previous === '-' ? undefined : previous,
   };
 }
 
 function nameOf(text: string): string {
   return `fenced_lock ${createHash('sha256').update(text).digest('hex').slice(0, 16)}`;
-}
-
-/** Sends an admission in a transaction that has already begun. */
-export async function admit(query: Query, request: AdmissionRequest): Promise<Admission> {
-  const { statement, attempt } = admissionStatement(request);
-  const [row] = await query(statement.text, statement.values);
-  return readAdmission({ keys: request.keys, attempt }, [[row?.['answer'] as string]]);
 }

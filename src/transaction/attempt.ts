@@ -1,5 +1,5 @@
 import type { AttemptTrace } from '../base/call-trace.js';
-import { Alarm, Deadline, now, within } from '../base/clock.js';
+import { Alarm, Deadline, within } from '../base/clock.js';
 import {
   type AbortReason,
   type ClosedError,
@@ -43,11 +43,6 @@ const ROW_LOCK_TIMEOUT = 500;
 const LEAST_ROW_WAIT = 250;
 /** How often to look whether the COMMIT has been answered that the admission was sent with; milliseconds. */
 const COMMIT_CHECK = 500;
-/**
- * From this average time of a COMMIT on, it is worth telling the next process that COMMIT is about to be sent. If COMMIT is
- * shorter, that process takes the processor that Postgres needs for it, and gains nothing; milliseconds.
- */
-const LONG_COMMIT = 0.25;
 
 /** How an attempt ends. `isUnknown`: nobody can say whether it has committed. */
 type End<R> = { readonly value: R } | { readonly error: unknown; readonly isUnknown?: boolean };
@@ -79,9 +74,6 @@ export class Attempt<Tx, R> implements Conductor, Hook {
   #ended: string | undefined;
   /** The error with which the transaction's function rejected. */
   #rejection: { readonly error: unknown } | undefined;
-  /** Takes the hint to the next process back. */
-  #takeBackHint: (() => void) | undefined;
-  #commitSentAt: number | undefined;
   /** Whether COMMIT had no answer and its outcome is being looked up. */
   #isLost = false;
   #workDeadline = new Deadline(Number.POSITIVE_INFINITY);
@@ -252,15 +244,9 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     this.#mayCommit();
     const refused = this.#call.database.unfinished?.(tx)?.refused;
     if (refused) throw refused;
-    this.#sendHint(admission);
-  }
-
-  /** Before COMMIT is sent: the next process takes longer to open its transaction than the COMMIT takes to get there. */
-  #sendHint({ attempt }: Admission): void {
-    const { handover, parts } = this.#call;
-    // Postgres will answer ROLLBACK. If the work's own SQL went back to a savepoint, it commits, and only time is lost.
-    if (this.gate.failure !== undefined) return;
-    if (!parts.commitTimes.isBelow(LONG_COMMIT)) this.#takeBackHint = handover?.hint(attempt);
+    // Before COMMIT is sent: the next process takes longer to open its transaction than the COMMIT takes to get there. Not
+    // where a statement has failed: Postgres will answer ROLLBACK, or the work's own SQL went back to a savepoint.
+    if (this.gate.failure === undefined) this.#call.handover?.hint();
   }
 
   async #ask(connection: Connection, ...statement: Parameters<Query>): Promise<readonly Row[]> {
@@ -296,7 +282,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
 
   /** The only place that sends COMMIT. */
   async commit<T>(done: T): Promise<T> {
-    const { handover, nextTurn } = this.#call;
+    const { nextTurn } = this.#call;
     const connection = this.#opening.connection as Connection;
     try {
       // COMMIT succeeds outside a transaction, too, so find out first how the transaction was ended.
@@ -314,8 +300,6 @@ export class Attempt<Tx, R> implements Conductor, Hook {
       ? this.#trace.committing(() => connection.commit(beginning))
       : connection.commit(beginning);
     if (next) chained?.onSent(next);
-    // Behind a chained COMMIT the answer may be late, and would say nothing about how long a COMMIT takes.
-    else if (handover) this.#commitSentAt = now();
     const time = Math.max(this.#workDeadline.remaining, LEAST_COMMIT_TIME);
     this.#alarm.set(time, () => this.#onLost(connection, undefined));
     return await new Promise<T>((resolve, reject) =>
@@ -425,12 +409,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     return await this.#call.parts.fencing.readUnguarded((text, values) => this.#ask(connection, text, values));
   }
 
-  /** As `Hook.asOneStatement`. There are no fenced operations where all tables have a guard. */
-  asOneStatement(operation: Operation): Record<string, unknown> | undefined {
-    return this.#operations?.asOneStatement(operation);
-  }
-
-  /** As `Hook.send`. */
+  /** As `Hook.send`. There are no fenced operations where all tables have a guard. */
   send(operation: Operation): Promise<unknown> {
     return this.#operations?.send(operation) ?? operation.send(operation.args);
   }
@@ -454,10 +433,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
   }
 
   #onOutcome(outcome: Outcome): void {
-    const { parts, handover, notCommitted } = this.#call;
-    if (this.#commitSentAt !== undefined && !this.#isLost) parts.commitTimes.note(now() - this.#commitSentAt);
-    // Not where the outcome is unknown: the other process may have been admitted behind it.
-    if (outcome.type === 'rolled-back') this.#takeBackHint?.();
+    const { handover, notCommitted } = this.#call;
     if (outcome.type !== 'committed') notCommitted?.(outcome);
     // Not behind the database client, which has work of its own after its COMMIT: other processes may wait.
     else handover?.release();

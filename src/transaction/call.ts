@@ -3,7 +3,6 @@ import type { Deadline } from '../base/clock.js';
 import type { ClosedError, LockLostError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
 import type { LazyAbort } from '../base/lazy-abort.js';
-import type { MovingAverage } from '../base/moving-average.js';
 import type { ClientTransactionOptions, Connection, Database, Query } from '../database/database.js';
 import type { Fencing } from '../fencing/fencing.js';
 import type { Admission, BuiltRequest, Opening } from './admission.js';
@@ -23,8 +22,6 @@ export interface HeldLeases {
   readonly age: number;
   /** Why a lease was lost; `undefined` while all are held. */
   readonly loss: LockLostError | undefined;
-  /** Resolves when the store has told whether it has the lease; `undefined` if that is known. Never rejects. */
-  readonly confirming?: Promise<void> | undefined;
   /** Marks a lease as lost if its time is over. Timers do that, too, but late after a pause of the process. */
   checkExpiry(): void;
   /** Keeps their holder ids from the next callers of this process. */
@@ -77,11 +74,8 @@ export type Outcome =
 
 /** How a call whose leases end with its transaction passes them on. */
 interface Handover {
-  /**
-   * Called when the work of this attempt has ended and may commit: tells the next process. Returns what is to be called
-   * if the attempt is rolled back.
-   */
-  hint(attempt: string): (() => void) | undefined;
+  /** Called when the work of this attempt has ended and may commit: tells the next process. */
+  hint(): void;
   /** Called when the work may run again. Its next transaction has to get the key's row before those of further callers. */
   runsAgain(): void;
   /** Called when the transaction has committed. Idempotent; never throws. */
@@ -91,8 +85,6 @@ interface Handover {
 /** What the transactions of one client share. */
 export interface TransactionParts {
   readonly fencing: Fencing;
-  /** How long COMMITs take; milliseconds. */
-  readonly commitTimes: MovingAverage;
   readonly emit: Emit;
   /** The id of the waiting room in Postgres: a signed 32-bit number. */
   readonly roomId: number;

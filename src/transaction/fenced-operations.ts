@@ -1,7 +1,7 @@
 import type { Hook, Operation } from '../database/database.js';
-import type { Args, Fence } from '../fencing/fence.js';
+import type { Fence } from '../fencing/fence.js';
 import { fromGuard } from '../fencing/refusal.js';
-import { asOneStatement, explained, isConditional, sendFenced } from '../fencing/writes.js';
+import { explained, isConditional, sendFenced } from '../fencing/writes.js';
 import type { CallContext } from './call.js';
 
 /** The attempt whose writes are sent. */
@@ -37,11 +37,6 @@ export class FencedOperations implements Hook {
       unguarded,
       isNoMatch: (error) => database.isNoMatch(error),
     };
-  }
-
-  /** As `Hook.asOneStatement`. */
-  asOneStatement(operation: Operation): Args | undefined {
-    return isConditional(operation, this.#fence) ? asOneStatement(operation, this.#fence) : undefined;
   }
 
   /**

@@ -104,23 +104,11 @@ export class Repetition {
     }
   }
 
-  /**
-   * Waits for the store's answer, if the attempt was admitted behind a hint. Another attempt does not come right behind the
-   * former holder's transaction: if the store has given the key away, it would make a healthy holder stale.
-   *
-   * @throws the reason for which the call was given up meanwhile.
-   */
-  async #leaseConfirmed(): Promise<void> {
-    const { abort, leases } = this.#call;
-    if (leases.confirming && !abort.aborted) await abort.race(leases.confirming).catch(() => {});
-    abort.throwIfAborted();
-  }
-
   /** After a conflict that may have passed, if `retries` allows it. */
   async #runAgain(error: unknown): Promise<void> {
     const { abort, leases, options, parts } = this.#call;
     if (this.#runs++ >= options.retries || !isRetryable(error, this.#call)) throw error;
-    await this.#leaseConfirmed();
+    abort.throwIfAborted();
     if (leases.loss) throw error;
     // Callers of different keys that write the same row draw their tokens before they get the row, so the higher token
     // may refuse the lower one again and again. A run that was refused once locks the row first and draws its token then.
@@ -140,7 +128,7 @@ export class Repetition {
   async #beginAgain(error: unknown, wasAhead: boolean): Promise<void> {
     const { abort, database, leases, options, parts } = this.#call;
     const { deadline } = this.earlier.conflict ?? this.#call;
-    await this.#leaseConfirmed();
+    abort.throwIfAborted();
     // Postgres may have closed an idle connection of the pool. Or the COMMIT that this transaction's BEGIN was sent
     // with failed, so Postgres skipped the BEGIN.
     const begins = database.isDisconnect(error) || error instanceof NotRun;

@@ -77,16 +77,6 @@ test('what is traced runs in the context that a subscriber sets up, once, whatev
   expect(warned).toHaveBeenCalledTimes(2);
 });
 
-test('an error of what is traced passes through the contexts of subscribers', () => {
-  on(`tracing:${NAME}:start`, (message: LockMessage) => {
-    message.around = (action) => action();
-  });
-  const failing = () => {
-    throw new TypeError('of the caller');
-  };
-  expect(() => new Phase(NAME, message()).begin(failing)).toThrow(TypeError);
-});
-
 test.each<FencedLockEvent>([
   { type: 'look-failed', key: 'k', error: 1 },
   { type: 'postgres-unavailable', key: 'k', error: 1 },

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { Alarm, AnswerTimer, after, Deadline, now, OVERDUE, sleep, stop, within } from '../../src/base/clock.js';
+import { AnswerTimer, after, Deadline, now, OVERDUE, sleep, stop, within } from '../../src/base/clock.js';
 import { gate } from '../support/shop.js';
 
 describe('the clock', () => {
@@ -31,18 +31,6 @@ describe('the clock', () => {
     await sleep(20);
     expect(fired).toBe(0);
     for (const timer of timers) stop(timer);
-  });
-});
-
-describe('an alarm', () => {
-  test('acts for what was set behind a stop, also where that is later than what was stopped', async () => {
-    const alarm = new Alarm();
-    const acted: string[] = [];
-    alarm.set(1, () => acted.push('stopped'));
-    alarm.stop();
-    alarm.set(5, () => acted.push('later'));
-    await sleep(30);
-    expect(acted).toEqual(['later']);
   });
 });
 

@@ -23,19 +23,6 @@ const made = (of: typeof errors): Array<[errors.FencedLockErrorCode, errors.Fenc
 ];
 
 describe('every error', () => {
-  test.each(made(errors))(
-    '%s is a FencedLockError with its code, its own name, its key and its cause',
-    (code, error) => {
-      expect(error).toBeInstanceOf(errors.FencedLockError);
-      expect(error).toBeInstanceOf(Error);
-      expect(error.code).toBe(code);
-      expect(error.name).toBe(error.constructor.name);
-      expect(error.message).toContain(`docs/errors.md#${code.toLowerCase()}`);
-      expect([undefined, 'stock:1']).toContain(error.key);
-      expect([undefined, cause]).toContain(error.cause);
-    },
-  );
-
   test('keeps its own name in a minified bundle, which renames the classes', async () => {
     const { outputFiles } = await build({
       entryPoints: [fileURLToPath(new URL('../../src/base/errors.ts', import.meta.url))],

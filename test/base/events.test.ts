@@ -1,16 +1,9 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { type FencedLockEvent, toEmit } from '../../src/base/events.js';
-import { turnOfLoop } from '../lease/actors.js';
+import { turnOfLoop } from '../waiting/actors.js';
 
 const EVENT: FencedLockEvent = { type: 'lease-lost', key: 'stock:1', error: new Error('gone') };
 afterEach(() => void vi.restoreAllMocks());
-
-test('a listener hears every event, and without one nothing happens', () => {
-  const heard: FencedLockEvent[] = [];
-  toEmit((event) => heard.push(event))(EVENT);
-  expect(heard).toEqual([EVENT]);
-  toEmit(undefined)(EVENT);
-});
 
 test('the error of a hook is warned of where nobody listens, with a code and the frames of that error', () => {
   const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
@@ -22,17 +15,6 @@ test('the error of a hook is warned of where nobody listens, with a code and the
   });
 });
 
-test.each(['out of paper', undefined, Object.assign(new Error('bare'), { stack: undefined })])(
-  'a hook that throws a value without a stack is warned of, too: %s',
-  (error) => {
-    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
-    toEmit(undefined)({ type: 'hook-failed', key: 'stock:1', hook: 'afterCommit', error });
-    expect(warned).toHaveBeenCalledExactlyOnceWith(expect.stringContaining(String(error)), {
-      code: 'FENCED_LOCK_HOOK',
-    });
-  },
-);
-
 test('a Postgres that is away is warned of where nobody listens, once for many tries', () => {
   const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
   const error = new Error("Can't reach database server");
@@ -41,14 +23,6 @@ test('a Postgres that is away is warned of where nobody listens, once for many t
   expect(warned).toHaveBeenCalledExactlyOnceWith(expect.stringMatching(/"stock:1": Can't reach.*waitTime/), {
     code: 'FENCED_LOCK_POSTGRES',
   });
-});
-
-test('a listener that throws is warned of, and whoever emits does not notice', () => {
-  const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
-  toEmit(() => {
-    throw new Error('full disk');
-  })(EVENT);
-  expect(warned).toHaveBeenCalledExactlyOnceWith(expect.stringContaining('full disk'));
 });
 
 test('an async listener that rejects is warned of, and is no unhandled rejection', async () => {

@@ -1,4 +1,4 @@
-import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
+import { type AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import { setTimeout as sleep, setImmediate as turnOfLoop } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -17,11 +17,6 @@ interface Shared {
 }
 const shared = (globalThis as Record<symbol, unknown>)[Symbol.for('prisma-extension-fenced-lock.scope')] as Shared;
 
-/** The scopes around this one, itself too. */
-function* chainFrom(scope: Scope | undefined): Iterable<Scope> {
-  for (let one = scope; one !== undefined; one = one.outer) yield one;
-}
-const chain = () => [...chainFrom(shared.storage.getStore())];
 const held = () => scopeWith('held')?.inside.held;
 const ticket = () => scopeWith('ticket')?.inside.ticket;
 /** Before Node 24 a storage that is followed leaves a mark on every async resource of the process. */
@@ -63,37 +58,6 @@ describe('an async context', () => {
     expect(shared.active).toBe(before);
   });
 
-  test('that was left behind in one that still goes on is inside of that one', async () => {
-    const later = gate();
-    await runInside({ held: 'outer' }, async () => {
-      let left: Promise<unknown> | undefined;
-      await runInside({ held: 'inner' }, async () => {
-        left = later.opened.then(() => held());
-      });
-      later.open();
-      expect(await left).toBe('outer');
-    });
-  });
-
-  test('of a chain of calls, each begun in what the one before left behind, does not grow', async () => {
-    let calls = 0;
-    let longest = 0;
-    const behind = async (): Promise<void> => {
-      const left = gate();
-      let next = Promise.resolve();
-      await runInside({ held: ++calls }, async () => {
-        longest = Math.max(longest, chain().length);
-        // Goes on in this one's context, behind its end.
-        if (calls < 50) next = left.opened.then(behind);
-      });
-      left.open();
-      await next;
-    };
-    await behind();
-    expect(calls).toBe(50);
-    expect(longest).toBe(1);
-  });
-
   test('of a chain of calls, each begun before the one before has ended, keeps none that has ended', async () => {
     const scopes: WeakRef<Scope>[] = [];
     const over = gate();
@@ -122,52 +86,6 @@ describe.skipIf(mark === undefined)('the following of async contexts', () => {
     await runInside({ held: 'h' }, () => sleep(1));
     expect(isFollowed()).toBe(true);
     await atRest();
-  });
-
-  test('goes on while one is at work, however long', async () => {
-    const goOn = gate();
-    const long = runInside({ held: 'long' }, async () => {
-      await goOn.opened;
-      return held();
-    });
-    await runInside({ held: 'short' }, async () => {});
-    // Longer than it takes to come to rest.
-    await sleep(1_300);
-    expect(isFollowed()).toBe(true);
-    goOn.open();
-    expect(await long).toBe('long');
-    await atRest();
-  });
-
-  test('begins again with the next, and what was left behind before is inside of nothing', async () => {
-    const later = gate();
-    let left: Promise<unknown> | undefined;
-    await runInside({ held: 'before' }, async () => {
-      left = later.opened.then(async () => {
-        const own = held();
-        const inner = await runInside({ held: 'inner' }, async () => [held(), chain().length]);
-        return [own, ...inner];
-      });
-    });
-    await atRest();
-    expect(held()).toBeUndefined();
-    await runInside({ held: 'again' }, async () => {
-      await sleep(1);
-      expect(held()).toBe('again');
-      later.open();
-      expect(await left).toEqual([undefined, 'inner', 1]);
-      expect(held()).toBe('again');
-    });
-    await atRest();
-  });
-
-  test('leaves the storages of the application as they are', async () => {
-    const tenants = new AsyncLocalStorage<string>();
-    await tenants.run('tenant', async () => {
-      await runInside({ held: 'h' }, async () => expect(tenants.getStore()).toBe('tenant'));
-      await atRest();
-      expect(tenants.getStore()).toBe('tenant');
-    });
   });
 });
 

@@ -1,20 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
-import {
-  ClosedError,
-  CommitUnknownError,
-  fencedLock,
-  HookFailedError,
-  InvalidOptionError,
-  type Lock,
-} from '../../src/index.js';
+import { ClosedError, fencedLock, InvalidOptionError, type Lock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { proxied } from '../support/proxied.js';
-import { withDatabase } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
-import { setUpShop } from '../support/shop-database.js';
 
 /** Registers a hook of each kind, which notes that it ran. */
 function noting(ran: string[], lock: Lock): void {
@@ -233,43 +223,6 @@ describeWithShop('an error in a hook', () => {
     ]);
   });
 
-  test.each([
-    ['of the call', {}, { hookErrors: 'throw' }],
-    ['of the client', { defaults: { hookErrors: 'throw' } }, {}],
-  ] as const)(
-    "with `hookErrors: 'throw'` %s it rejects, has the value, and says that the commit stands",
-    async (_, defaults, options) => {
-      const { id, key } = await shop.product(10);
-      const { prisma, events } = shop.client(defaults);
-      const ran: string[] = [];
-      const call = (take: '$withLock' | '$tryWithLock') =>
-        prisma[take](
-          key,
-          async (tx, lock) => {
-            failing(lock, ran);
-            await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
-            return 'sold';
-          },
-          options,
-        ).then(
-          () => undefined,
-          (error: unknown) => error,
-        );
-      for (const take of ['$withLock', '$tryWithLock'] as const) {
-        let error = await call(take);
-        // A try gives Redis a moment to answer; this machine may be busier than that.
-        while ((error as { code?: string }).code === 'LOCK_UNAVAILABLE') error = await call(take);
-        expect(error).toBeInstanceOf(HookFailedError);
-        const errors = [new Error('no mail'), new Error('no message')];
-        expect(error).toMatchObject({ code: 'HOOK_FAILED', key, value: 'sold', errors, cause: errors[0] });
-        expect((error as Error).message).toContain('has committed');
-      }
-      expect(ran).toEqual(['last', 'last']);
-      expect(events).toEqual([]);
-      expect((await shop.row(id))?.quantity).toBe(8);
-    },
-  );
-
   test('of a call that was rolled back is an event in any case: that call rejects with its own error', async () => {
     const { key } = await shop.product(1);
     const { prisma, events } = shop.client();
@@ -283,41 +236,6 @@ describeWithShop('an error in a hook', () => {
     );
     await expect(held).rejects.toThrow('no sale');
     expect(events).toEqual([{ type: 'hook-failed', key, hook: 'afterRollback', error: new Error('no mail') }]);
-  });
-});
-
-describeWithShop('hooks where nobody can say what became of the COMMIT', () => {
-  const shop = new Shop();
-
-  test('onUnknown, with the error that the call rejects with', async () => {
-    const name = `unknown_${randomUUID().replaceAll('-', '')}`;
-    const url = withDatabase(inject('postgres').admin, name);
-    const own = new Shop(() => ({ postgres: url, admin: url, redis: inject('redis').url as string }));
-    await shop.admin.query(`CREATE DATABASE ${name}`);
-    shop.closeLater(async () => {
-      await own.close();
-      await shop.admin.query(`DROP DATABASE ${name} WITH (FORCE)`);
-    });
-    await setUpShop({ url, urlFor: () => url });
-    const { id, key } = await own.product(10);
-    const { prisma, proxy } = await proxied(own, url);
-    const ran: string[] = [];
-    const seen: unknown[] = [];
-    await prisma.$withLock(key, () => {});
-    const cut = proxy.cutAfterCommit();
-    const held = prisma.$withLock(key, async (tx, lock) => {
-      noting(ran, lock);
-      lock.onUnknown((error) => seen.push(error));
-      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-      // As behind a crash, and the key has been cleared since.
-      await own.admin.query('UPDATE fenced_lock.epoch SET id = gen_random_uuid()');
-      await tx.$executeRaw`DELETE FROM fenced_lock.admission WHERE key = ${key}`;
-    });
-    await cut;
-    const error = await held.catch((error: unknown) => error);
-    expect(error).toBeInstanceOf(CommitUnknownError);
-    expect(ran).toEqual(['onUnknown']);
-    expect(seen).toEqual([error]);
   });
 });
 

@@ -154,37 +154,6 @@ describeWithShop('turns that follow each other on one connection', () => {
     expect(await next).toBe(10);
   });
 
-  test('a call that runs again behind a refused COMMIT has one turn before it, however many callers wait', async () => {
-    const { id, key } = await shop.product(100);
-    const { prisma } = shop.client(STAYS);
-    const slow = await slowCommit(shop, '40001');
-    await slow.goOn();
-    const runs: string[] = [];
-    const first = await atWork(
-      prisma,
-      key,
-      async (tx) => {
-        const refuse = !runs.includes('other');
-        runs.push('first');
-        await tx.$executeRawUnsafe(slow.insert(refuse));
-      },
-      { retries: 100 },
-    );
-    const others = Array.from({ length: 8 }, () =>
-      prisma.$withLock(key, async (tx) => {
-        const isFirstOther = !runs.includes('other');
-        runs.push('other');
-        await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
-        // Until the first one waits for the key's row.
-        if (isFirstOther) await shop.blocked('admit');
-      }),
-    );
-    first.end();
-    await Promise.all([first.held, ...others]);
-    expect(runs.slice(0, runs.lastIndexOf('first')).filter((who) => who === 'other')).toHaveLength(1);
-    expect((await shop.row(id))?.quantity).toBe(92);
-  });
-
   test('behind a COMMIT whose outcome is being looked up, all go on', async () => {
     const { id, key } = await shop.product(10);
     const { hostname: host, port } = new URL(inject('postgres').app);
@@ -337,31 +306,5 @@ describeWithShop('an admission beside the look in Redis', () => {
     expect(await lock.$transaction(() => 'works')).toBe('works');
     await lock.release();
     expect(await waiting).toBe('in');
-  });
-
-  test('is what the work goes on with, where the look says yes after it', async () => {
-    const postgres = inject('postgres').app;
-    // Twenty milliseconds without the lease, and it is given up: a busy machine needs several tries.
-    await eventually('a turn has begun once', async () => {
-      const { key } = await shop.product(10);
-      const { redis, looked } = heldLook();
-      const { hostname: host, port } = new URL(postgres);
-      const proxy = await startFaultProxy({ host, port: Number(port) });
-      shop.closeLater(() => proxy.close());
-      const { prisma, plain } = shop.client({ ...STAYS, redis, pool: { connectionString: proxy.url(postgres) } });
-      await plain.stock.count();
-      let begins = 0;
-      proxy.onData('toClient', (data) => {
-        if (!data.includes('BEGIN\0')) return 'forward';
-        begins++;
-        // The answer to the admission is read before that to the look.
-        setImmediate(() => setImmediate(looked.open));
-        return 'forward';
-      });
-      const before = looked.opened;
-      await prisma.$withLock(key, () => 'in');
-      await before;
-      return begins === 1;
-    });
   });
 });

@@ -4,7 +4,7 @@ import { expect, inject, onTestFinished, test } from 'vitest';
 import { fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { freePort, startPostgres } from '../support/servers/index.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { describeWithShop, Shop } from '../support/shop.js';
 
 // As docs/errors.md says: "Errors that come from Prisma".
 describeWithShop('what comes from Prisma', () => {
@@ -58,20 +58,5 @@ describeWithShop('what comes from Prisma', () => {
       code: 'LOCK_UNAVAILABLE',
       message: expect.stringMatching(/^Postgres gave no usable answer/),
     });
-  });
-
-  test('P2028: no connection of the pool within maxWait', async () => {
-    const { prisma } = shop.client({ pool: { max: 1 } });
-    const [one, other] = [await shop.product(1), await shop.product(1)];
-    const [inside, goOn] = [gate(), gate()];
-    const work = prisma.$withLock(one.key, async () => {
-      inside.open();
-      await goOn.opened;
-    });
-    await inside.opened;
-    await expect(prisma.$withLock(other.key, () => 'in', { maxWait: 100 })).rejects.toMatchObject({ code: 'P2028' });
-    goOn.open();
-    await work;
-    expect(await prisma.$withLock(other.key, () => 'in')).toBe('in');
   });
 });

@@ -126,7 +126,7 @@ describeWithShop('a handle whose lease is gone', () => {
     redis.on('error', () => {});
     shop.closeLater(() => redis.disconnect());
     shop.closeLater(() => proxy.close());
-    const lock = await shop.client({ redis }).prisma.$lock(key, { leaseTime: 300 });
+    const lock = await shop.client({ redis }).prisma.$lock(key, { leaseTime: 1_500 });
     proxy.silence();
     const work = lock.$transaction(async (tx, held) => {
       await tx.stock.update({ where: { id }, data: { quantity: 0 } });

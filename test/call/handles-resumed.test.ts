@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
-import { turnOfLoop } from '../lease/actors.js';
 import { aroundScripts } from '../support/around-scripts.js';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
+import { turnOfLoop } from '../waiting/actors.js';
 import { type Handle, registered, sellOne } from './handle-work.js';
 
 describeWithShop('a handle that is handed on', () => {
@@ -108,21 +108,6 @@ describeWithShop('a handle that is handed on', () => {
     await expect(resuming).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'gone' });
     await waiter;
     expect((await shop.row(id))?.quantity).toBe(5);
-  });
-
-  test('takes all of its keys along', async () => {
-    const [one, two] = [await shop.product(10), await shop.product(10)];
-    const lock = await prisma.$lock([one.key, two.key]);
-    const resumed = await shop.client().prisma.$resumeLock(journey(lock));
-    expect(resumed.keys).toEqual(lock.keys);
-    await expect(sellOne(lock, one.id)).rejects.toMatchObject({ code: 'STALE_TOKEN' });
-    for (const { id } of [one, two]) await sellOne(resumed, id);
-    await lock.release();
-    for (const { key } of [one, two]) {
-      expect(await shop.client().prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
-    }
-    await resumed.release();
-    expect(await shop.client().prisma.$withLock([one.key, two.key], () => 'next')).toBe('next');
   });
 
   test('is refused where another holder has been admitted meanwhile', async () => {

@@ -46,22 +46,6 @@ describeWithShop('a handle', () => {
     await lock.release();
   });
 
-  test('gives a transaction that waits for another one up after its wait time', async () => {
-    const { key } = await shop.product(10);
-    const lock = await prisma.$lock(key);
-    const goOn = gate();
-    const busy = lock.$transaction(() => goOn.opened);
-    const waiter = lock.$transaction(() => 'in', { waitTime: 20 });
-    await expect(waiter).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', key });
-    const abort = new AbortController();
-    const patient = lock.$transaction(() => 'in', { signal: abort.signal });
-    abort.abort('closing time');
-    expect(await patient.catch((error: unknown) => error)).toBe('closing time');
-    goOn.open();
-    await busy;
-    await lock.release();
-  });
-
   test('mixes with $withLock on one key: no update is lost, and tokens rise', async () => {
     const { id, key } = await shop.product(40);
     const clients = [prisma, shop.client().prisma];

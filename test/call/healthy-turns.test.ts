@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { leaseName } from '../lease/actors.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { leaseName } from '../waiting/actors.js';
 
 describeWithShop('several keys', () => {
   const shop = new Shop();

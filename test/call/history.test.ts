@@ -6,22 +6,6 @@ describeWithShop('$locks.history', () => {
   const shop = new Shop();
   const turn = (prisma: ShopClient, key: string) => prisma.$withLock(key, (_, lock) => lock.token);
 
-  test('without a recorder has what Postgres remembers: 16 turns, of which the last has its token and time', async () => {
-    const { key } = await shop.product(1);
-    const { prisma } = shop.client();
-    const since = Date.now();
-    let token = 0n;
-    for (let turns = 0; turns < 18; turns++) token = await turn(prisma, key);
-    const { turns, recorded, last } = await prisma.$locks.history(key);
-    expect({ turns, recorded }).toEqual({ turns: 18n, recorded: false });
-    expect(last.map((each) => each.turn)).toEqual(Array.from({ length: 16 }, (_, at) => 18n - BigInt(at)));
-    expect(new Set(last.map(({ attempt }) => attempt)).size).toBe(16);
-    const [first, ...older] = last;
-    expect(first).toMatchObject({ token, outcome: 'committed', inPostgres: true, duration: undefined });
-    expect(first?.admittedAt?.getTime()).toBeGreaterThanOrEqual(since);
-    for (const each of older) expect(each).toMatchObject({ token: undefined, admittedAt: undefined });
-  });
-
   test('with a recorder has the turns of this process with token, process, duration and outcome', async () => {
     const { key } = await shop.product(1);
     const process = 'sales 1';

@@ -40,7 +40,7 @@ describeWithShop('$oncePer in several processes, among faults', () => {
       const proxy = await startFaultProxy({ host: postgres.host, port: postgres.port });
       shop.closeLater(() => proxy.close());
       const redis = inject('redis').url as string;
-      const args = [proxy.url(app), app, redis, `job:${randomUUID()}`, String(INTERVAL), String(LEASE), 'loop'];
+      const args = [proxy.url(app), app, redis, `job:${randomUUID()}`, String(INTERVAL), String(LEASE)];
       const start = () => startWorker(new URL('./once-per.worker.ts', import.meta.url), args);
       const workers = Array.from({ length: WORKERS }, start);
       let restarted = false;

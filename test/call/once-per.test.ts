@@ -1,12 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { expect, inject, onTestFinished, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import {
   InvalidOptionError,
   type Lock,
   type LockTx,
   NestedError,
-  NotInstalledError,
   type OnceOptions,
   type OnceResult,
   ReentryError,
@@ -14,10 +12,7 @@ import {
 import { eventually } from '../support/eventually.js';
 import { listen } from '../support/heard.js';
 import { proxied } from '../support/proxied.js';
-import { withDatabase } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
-import { setUpShop } from '../support/shop-database.js';
-import { startWorker } from '../support/worker.js';
 
 const HOUR = 3_600_000;
 /** An interval of an hour that has just begun, so that none ends during a test. */
@@ -109,24 +104,6 @@ describeWithShop('$oncePer', () => {
     await expect(failed).rejects.toThrow('no run');
     const second = await once(other, key, HOUR, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }), options);
     expect(second).toMatchObject({ ran: true, value: { quantity: 10 } });
-  });
-
-  test('a process that is killed in it has not run: another one does, when its lease is over', async () => {
-    const { key } = await shop.product(1);
-    const { app } = inject('postgres');
-    const args = [app, app, inject('redis').url as string, key, String(HOUR), '3000', 'hang'];
-    const worker = startWorker(new URL('./once-per.worker.ts', import.meta.url), args);
-    onTestFinished(async () => {
-      await worker.stop();
-    });
-    await worker.next('inside');
-    const { prisma } = shop.client();
-    // The hour may end in between: whoever is at work has the key in any case.
-    const run = () => once(prisma, key, HOUR, () => 'repeated', { leaseTime: 1_000 });
-    expect(await run()).toMatchObject({ ran: false, busy: true });
-    await worker.kill();
-    await eventually('somebody else runs', async () => (await run()).ran);
-    expect(await shop.admin.query('SELECT FROM "Ledger" WHERE key = $1', [key])).toMatchObject({ rowCount: 0 });
   });
 
   test('a commit whose answer was lost counts; one that did not arrive does not', async () => {
@@ -296,25 +273,4 @@ describeWithShop('$oncePer', () => {
     const refused = once(prisma, 'job', interval as number, () => 'ran', options as never);
     await expect(refused).rejects.toMatchObject({ constructor: InvalidOptionError, option });
   });
-
-  test.each(['next_run(text, integer, integer, integer)', 'mark_run(text, integer, integer, integer)'])(
-    'where the objects are of an older version, without %s: NOT_INSTALLED',
-    async (missing) => {
-      const name = `once_${randomUUID().replaceAll('-', '')}`;
-      const url = withDatabase(inject('postgres').admin, name);
-      const own = new Shop(() => ({ postgres: url, admin: url, redis: inject('redis').url as string }));
-      await shop.admin.query(`CREATE DATABASE ${name}`);
-      shop.closeLater(async () => {
-        await own.close();
-        await shop.admin.query(`DROP DATABASE ${name} WITH (FORCE)`);
-      });
-      await setUpShop({ url, urlFor: () => url });
-      await own.admin.query(`DROP FUNCTION fenced_lock.${missing}`);
-      const run = once(own.client().prisma, randomUUID(), HOUR, () => 'ran');
-      await expect(run).rejects.toMatchObject({
-        constructor: NotInstalledError,
-        message: expect.stringMatching(/are older than this package\. Run `npx fenced-lock upgrade`/),
-      });
-    },
-  );
 });

@@ -5,14 +5,13 @@ import { Redis } from 'ioredis';
 import { fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 
-const [postgres, rescue, redisUrl, key, interval, leaseTime, how] = process.argv.slice(2) as [
+const [postgres, rescue, redisUrl, key, interval, leaseTime] = process.argv.slice(2) as [
   string,
   string,
   string,
   string,
   string,
   string,
-  'hang' | 'loop',
 ];
 const redis = new Redis(redisUrl);
 const adapter = new PrismaPg({ connectionString: postgres, max: 3 });
@@ -24,8 +23,6 @@ async function once() {
   return await prisma.$oncePer(key, Number(interval), async (tx, lock) => {
     const worker = String(process.pid);
     await tx.ledger.create({ data: { key, token: lock.token, before: 0, after: 0, worker } });
-    process.send?.({ type: 'inside' });
-    if (how === 'hang') await new Promise(() => {});
     await sleep(Math.random() * 150);
     if (Math.random() < 0.2) throw new Error('no run');
   });

@@ -110,12 +110,8 @@ describeWithShop('$locks.list', () => {
     'z'.repeat(512),
   ];
 
-  test.each([
-    ['', (name: string) => `${name}:`],
-    ['app:', (name: string) => `${name}:`],
-    ['app[*]?\\', (name: string) => `${name}[*?]\\:`],
-  ])('shows every key that is held, however it is called, where ioredis has the keyPrefix %o', async (own, name) => {
-    const keyPrefix = name(randomUUID());
+  test('shows every key that is held, however it is called, also where ioredis has a keyPrefix', async () => {
+    const [own, keyPrefix] = ['app[*]?\\', `${randomUUID()}[*?]\\:`];
     const redis = new Redis(inject('redis').url as string, { keyPrefix: own });
     shop.closeLater(() => redis.disconnect());
     const { prisma } = shop.client({ redis, keyPrefix, unsetKeyParts: 'allow' });
@@ -261,28 +257,5 @@ describeWithShop('$locks.forceRelease', () => {
     goOn.open();
     expect(await bystander).toEqual([{ works: 1 }]);
     expect(await forced).toBe(false);
-  });
-
-  test('leaves a caller alone that gets the lease behind the look, and waits for another key', async () => {
-    const { key } = await shop.product(10);
-    const lock = await prisma.$lock(key, { leaseTime: LEASE });
-    await using other = await prisma.$lock(`${key}:other`, { leaseTime: LEASE });
-    const contender = shop.client().prisma;
-    const both = contender.$withLock([key, `${key}:other`], () => 'both');
-    const redis = shop.redis();
-    await eventually('it waits', async () => (await redis.llen(`fenced-lock:{${key}}:queue`)) === 1);
-    const late = await heldBeforeItsAdmission();
-    const forced = late.operator.forceRelease(key);
-    // It has seen the holder, and raises the token next.
-    await late.asked;
-    await lock.release();
-    await eventually('the next one has the lease', async () => {
-      const { holder } = await operator.inspect(key);
-      return holder !== undefined && holder !== lock.toJSON().holders[0];
-    });
-    late.goOn();
-    expect(await forced).toBe(false);
-    await other.release();
-    expect(await both).toBe('both');
   });
 });

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { LockTimeoutError } from '../../src/index.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { forget } from './handle-work.js';
@@ -65,30 +64,4 @@ describeWithShop('a holder whose transaction is ended by somebody else, while it
       await eventually('the key is free', async () => (await prisma.$locks.inspect(key)).holder === undefined);
     },
   );
-
-  test('by an administrator: its handle lives on, with the same token', async () => {
-    const { id, key } = await shop.product(10);
-    await using handle = await prisma.$lock(key, { leaseTime: 60_000 });
-    const [inside, never] = [gate(), gate()];
-    const ended = handle.$transaction(async (tx, lock) => {
-      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-      inside.open();
-      lock.signal.addEventListener('abort', () => never.open());
-      await never.opened;
-    });
-    ended.catch(() => {});
-    await inside.opened;
-    await WAYS['by an administrator']?.(key);
-    await expect(ended).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'connection', key });
-    expect(handle.signal.aborted).toBe(false);
-    await expect(elsewhereNow(key)).rejects.toBeInstanceOf(LockTimeoutError);
-    const token = await handle.$transaction(async (tx, lock) => {
-      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-      return lock.token;
-    });
-    expect(token).toBe(handle.token);
-    expect(await shop.row(id)).toEqual({ quantity: 9, fence: token });
-  });
-
-  const elsewhereNow = (key: string) => shop.client().prisma.$withLock(key, () => {}, { waitTime: 0 });
 });

@@ -2,19 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { MovingAverage } from '../../src/base/moving-average.js';
 import { RunningHooks } from '../../src/call/hooks.js';
 import type { Work } from '../../src/call/lock.js';
-import { OpenHandles } from '../../src/call/open-handles.js';
 import type { Parts } from '../../src/call/parts.js';
 import { withLock } from '../../src/call/with-lock.js';
+import { type PlainTx, poolDatabase, queryOver } from '../../src/connection/pool-database.js';
 import { Fencing } from '../../src/fencing/fencing.js';
-import { WaitingRoom } from '../../src/lease/queue/waiting-room.js';
-import { Renewal } from '../../src/lease/renewal.js';
 import { BUILT_IN, DEFAULTS, type ResolvedLockOptions } from '../../src/options/options.js';
 import { RedisStore } from '../../src/redis/store.js';
+import { Renewal } from '../../src/waiting/renewal.js';
+import { WaitingRoom } from '../../src/waiting/room.js';
 import { FenceWorld } from '../support/fence-world.js';
-import { type PlainTx, plainDatabase } from '../support/plain-database.js';
 import { describeWithShop } from '../support/shop.js';
 
 describeWithShop('$withLock over a bare pool of pg, without Prisma', () => {
@@ -36,17 +34,16 @@ describeWithShop('$withLock over a bare pool of pg, without Prisma', () => {
       redis.disconnect();
       await Promise.all([pool.end(), rescue.end()]);
     });
-    const database = plainDatabase(pool, rescue);
+    const database = poolDatabase(pool, queryOver(rescue));
     const parts: Parts = {
       name: 'plain',
       room,
       roomId: 7,
-      handles: new OpenHandles(),
+      handles: new Set(),
       hooks: new RunningHooks(),
       fencing: new Fencing('fence', new Set(), new Map()),
       lookout: database.rescue,
       emit,
-      commitTimes: new MovingAverage(),
     };
     const options = { ...BUILT_IN, ...given };
     const client = {};

@@ -55,20 +55,6 @@ describeWithShop('the tracing channels', () => {
     expect(heard.messages(key, 'fenced-lock:wait')).toMatchObject([{ call, via: ['free'] }]);
   });
 
-  test('a function that throws: rolled back, with its error in the work, the transaction and the call', async () => {
-    const { key } = await shop.product(1);
-    const own = new RangeError('of the caller');
-    const failing = shop.client().prisma.$withLock(key, () => {
-      throw own;
-    });
-    await expect(failing).rejects.toBe(own);
-    const errors = heard.of(key).filter(({ part }) => part === 'error');
-    expect(errors.map(({ name }) => name)).toEqual(['fenced-lock:work', 'fenced-lock:transaction', 'fenced-lock:lock']);
-    expect(errors.map(({ message }) => message.error)).toEqual([own, own, own]);
-    expect(heard.messages(key, 'fenced-lock:lock')).toMatchObject([{ outcome: 'rolled-back' }]);
-    expect(heard.order(key)).not.toContain('commit:start');
-  });
-
   test('a call that waits in vain fails in its wait; of `$tryWithLock` that is no error', async () => {
     const { key } = await shop.product(1);
     const [holder, contender] = [shop.client().prisma, shop.client().prisma];

@@ -4,8 +4,6 @@ import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
 
 /** Longer than any test may take: a call that tries again until then fails. */
 const PATIENT = { waitTime: 120_000 };
-const READ_ONLY = 'SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY';
-const WRITABLE = 'SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE';
 
 // As where a hoster has set default_transaction_read_only because the disk is full, and as a standby.
 describeWithShop('a read-only database', () => {
@@ -41,16 +39,4 @@ describeWithShop('a read-only database', () => {
       expect(await shop.client().prisma.$withLock(key, () => 'in', PATIENT)).toBe('in');
     },
   );
-
-  test('refuses a transaction of a handle, which goes on once the database takes writes again', async () => {
-    const { prisma, plain } = shop.client({ pool: { max: 1 } });
-    const { id, key } = await shop.product(10);
-    const handle = await prisma.$lock(key);
-    const sell = () => handle.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
-    await plain.$executeRawUnsafe(READ_ONLY);
-    await expect(sell()).rejects.toMatchObject(refusal(key));
-    await plain.$executeRawUnsafe(WRITABLE);
-    await expect(sell()).resolves.toMatchObject({ quantity: 9 });
-    await handle.release();
-  });
 });

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { aroundScripts } from '../support/around-scripts.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { gate, type ShopClient } from '../support/shop.js';
@@ -96,33 +95,6 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => 
       await end();
     },
   );
-
-  test('frozen: a handle that waited until it is back keeps its key, whoever of its process asks for it', async () => {
-    const client = shop.redis();
-    const { prisma, events } = await warm({ ...alone, redis: client, fairness: 'strict', commandTimeout: 150 });
-    const { id, key } = await shop.product(20);
-    let begun: ReturnType<typeof outage> | undefined;
-    aroundScripts(client, async ({ name, send }) => {
-      // It is subscribed by then.
-      if (name === 'acquire') begun ??= outage('frozen');
-      await begun;
-      return await send();
-    });
-    const waiting = prisma.$lock(key, { waitTime: 20_000 });
-    await eventually('it is not given what nobody keeps', async () =>
-      events.some(({ type }) => type === 'look-failed'),
-    );
-    await (await begun)?.();
-    const handle = await waiting;
-    // Each look of another caller tells who has the key.
-    expect(await prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
-    expect(await prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
-    const stranger = (await warm()).prisma;
-    expect(await stranger.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
-    await handle.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 19 } }));
-    await handle.release();
-    expect(await stranger.$withLock(key, () => 'in')).toBe('in');
-  });
 
   test.each(['frozen', 'dead'])('%s: a caller that was asleep in the queue gets on', async (how) => {
     const [holder, sleeper] = [(await warm(alone)).prisma, (await warm(alone)).prisma];

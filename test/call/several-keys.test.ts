@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import { expect, inject, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { describeWithShop, Shop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
 import type { Errands } from './pairs.worker.js';
 
@@ -27,33 +27,6 @@ describeWithShop('several keys', () => {
     const [one, two] = products.toSorted((a, b) => Buffer.compare(Buffer.from(a.key), Buffer.from(b.key)));
     return [one, two] as [(typeof products)[0], (typeof products)[0]];
   }
-
-  test('are had all, and written under all, in the order of the lock and not of the call', async () => {
-    const [one, two] = await pair();
-    await prisma.$withLock([two.key, one.key], async (tx, lock) => {
-      expect(lock.keys).toEqual([one.key, two.key]);
-      expect(lock.key).toBe(one.key);
-      for (const { id } of [one, two]) await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-    });
-    expect([(await shop.row(one.id))?.quantity, (await shop.row(two.id))?.quantity]).toEqual([9, 9]);
-  });
-
-  test('are had by nobody else meanwhile, one by one or together', async () => {
-    const [one, two] = await pair();
-    const inside = gate();
-    const goOn = gate();
-    const held = prisma.$withLock([one.key, two.key], async () => {
-      inside.open();
-      await goOn.opened;
-    });
-    await inside.opened;
-    const contender = shop.client().prisma;
-    for (const keys of [one.key, two.key, [one.key, two.key], [two.key, `${two.key} free`]]) {
-      expect(await contender.$tryWithLock(keys, () => 'in')).toEqual({ acquired: false });
-    }
-    goOn.open();
-    await held;
-  });
 
   test.each(['the first', 'the last'])(
     'are all or none: with %s held elsewhere the other is given back',
@@ -107,18 +80,6 @@ describeWithShop('several keys', () => {
     const left = await Promise.all(products.map(async ({ id }) => [id, (await shop.row(id))?.quantity]));
     expect(left).toEqual([...expected]);
   }, 90_000);
-
-  test('are in the order of their bytes in UTF-8, where that of UTF-16 is another one', async () => {
-    const { key } = await shop.product(1);
-    // An astral character is a pair of surrogates in UTF-16, which are lower than U+FF5A, but four bytes in UTF-8.
-    const inOrder = ['', '-', 'z', 'é', 'ｚ', '｡', '\u{10000}', '😀'].map((end) => `${key}${end}`);
-    expect(inOrder.toSorted()).not.toEqual(inOrder);
-    const shuffled = [inOrder[6], inOrder[4], inOrder[7], inOrder[0], inOrder[5], inOrder[2], inOrder[1], inOrder[3]];
-    const { keys } = await prisma.$withLock(shuffled as string[], (_, lock) => lock);
-    expect(keys).toEqual(inOrder);
-    const tokens = await tokensOf(inOrder);
-    expect(tokens).toEqual(tokens.toSorted((one, other) => (one < other ? -1 : 1)));
-  });
 
   /** What Postgres has registered, in the order in which they are named. */
   async function tokensOf(keys: readonly string[]): Promise<bigint[]> {

@@ -3,20 +3,6 @@ import { expect, inject, test } from 'vitest';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 
-describeWithShop('who loses a key in its own process', () => {
-  const shop = new Shop();
-
-  test('by a forced release hears of it at once, and whoever waited behind goes on', async () => {
-    const { key } = await shop.product(1);
-    const { prisma } = shop.client();
-    const handle = await prisma.$lock(key, { leaseTime: 60_000 });
-    const waiting = prisma.$withLock(key, () => 'next');
-    expect(await prisma.$locks.forceRelease(key)).toBe(true);
-    expect(handle.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'gone', key });
-    expect(await waiting).toBe('next');
-  });
-});
-
 describeWithShop('a handle that is resumed while Redis does not answer', () => {
   const shop = new Shop();
 

@@ -4,9 +4,7 @@ import pg from 'pg';
 import { expect, inject, test, vi } from 'vitest';
 import { fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
-import { aroundScripts } from '../support/around-scripts.js';
-import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
-import { sellOne } from './handle-work.js';
+import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
 import { blockRows, named } from './waits-in-postgres.js';
 
 /** Both ways to close the locks of a client. */
@@ -49,27 +47,6 @@ describeWithShop('a call whose turn has come, and that waits in Postgres', () =>
       await other.release();
     },
   );
-
-  test('a handle that could not be taken over is good again, though the client is being closed', async () => {
-    const redis = shop.redis();
-    const asked = gate();
-    aroundScripts(redis, async ({ name, send }) => {
-      if (name !== 'transfer') return await send();
-      asked.open();
-      throw new Error('refused');
-    });
-    const successor = shop.client({ redis }).prisma;
-    const { id, key } = await shop.product(10);
-    const lock = await shop.client().prisma.$lock(key);
-    const resuming = codeOf(successor.$resumeLock(lock.toJSON(), { waitTime: 120_000 }));
-    await asked.opened;
-    const closed = successor.$locks.close();
-    expect(await resuming).toBe('CLOSED');
-    await closed;
-    await sellOne(lock, id);
-    expect((await shop.row(id))?.quantity).toBe(9);
-    await lock.release();
-  });
 });
 
 describeWithShop('a call that is turned away at once', () => {

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { memoryStore } from '../../src/index.js';
-import { turnOfLoop } from '../lease/queue/tally.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+import { turnOfLoop } from '../waiting/tally.js';
 
 describeWithShop('turns', () => {
   const shop = new Shop();
@@ -86,15 +86,6 @@ describeWithShop('turns', () => {
     await eventually('all of them wait', places, { every: 1 });
   }
 
-  test('go round among processes that all wait', async () => {
-    const { key } = await shop.product(1);
-    const clients = [0, 1, 2].map(() => shop.client({ passOnAfter: 0 }).prisma);
-    const order = (await turnsOf(clients, 5, key)).map(({ process }) => process);
-    const first = order.slice(0, 3);
-    expect(new Set(first).size).toBe(3);
-    expect(order).toEqual(Array.from({ length: 5 }, () => first).flat());
-  });
-
   test('are had by one process for no longer than the option says while another one waits', async () => {
     const { key } = await shop.product(1);
     const clients = [0, 1].map(() => shop.client({ passOnAfter: 10 }).prisma);
@@ -168,20 +159,4 @@ describeWithShop('turns', () => {
       }
     },
   );
-
-  test("are in one order over all processes where fairness is 'strict'", async () => {
-    const { key } = await shop.product(1);
-    const clients = [0, 1].map(() => shop.client({ fairness: 'strict' }).prisma);
-    const holder = await shop.client().prisma.$lock(key);
-    const redis = shop.redis();
-    const asked: Promise<bigint>[] = [];
-    for (const process of [0, 0, 1, 0, 1, 1, 0, 1]) {
-      asked.push((clients[process] as ShopClient).$withLock(key, (_, { token }) => token));
-      const place = asked.length;
-      await eventually('it has its place', async () => (await redis.llen(`fenced-lock:{${key}}:queue`)) === place);
-    }
-    await holder.release();
-    const tokens = await Promise.all(asked);
-    expect(tokens).toEqual(tokens.toSorted((one, other) => (one < other ? -1 : 1)));
-  });
 });

@@ -82,20 +82,4 @@ describeWithShop('who waited in vain is told who has the key', () => {
     );
     await expect(late).rejects.toMatchObject({ reason: 'timeout', message });
   });
-
-  test('processes that wait are named in their order, by a client of another process', async () => {
-    const { key, free } = await held({ name: 'web-1:4711' });
-    const waiting = [];
-    for (const name of ['web-2:9', 'worker 7']) {
-      const { prisma } = shop.client({ name });
-      waiting.push(prisma.$withLock(key, () => {}));
-      // Two callers of one process have one place.
-      waiting.push(prisma.$withLock(key, () => {}));
-      await expect.poll(async () => (await prisma.$locks.inspect(key)).waiters.at(-1)).toBe(name);
-    }
-    const [state] = (await shop.client().prisma.$locks.list()).filter((each) => each.key === key);
-    expect(state).toMatchObject({ process: 'web-1:4711', waiting: 2, waiters: ['web-2:9', 'worker 7'] });
-    await free();
-    await Promise.all(waiting);
-  });
 });

@@ -59,7 +59,7 @@ describe('docs/cli.md', () => {
 
 describe('the output that docs/cli.md shows', () => {
   test('has the columns of ls, and the lines of unlock', async () => {
-    const { HEADINGS } = await import('../../src/cli/locks/text.js');
+    const { HEADINGS } = await import('../../src/cli/commands/lock-state.js');
     expect(/^KEY {2,}.*$/m.exec(section('ls'))?.[0].split(/ {2,}/)).toEqual(HEADINGS);
     const block = /^key {2,}[\s\S]*?(?=^Unlocked)/m.exec(section('unlock'))?.[0] ?? '';
     expect([...block.matchAll(/^(.{16})/gm)].map(([, name]) => name?.trim())).toEqual(

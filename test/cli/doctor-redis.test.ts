@@ -128,7 +128,6 @@ describeWithShop('doctor, of Redis', () => {
     ['wake-ups', '-publish', 'warning'],
     ['wake-ups', '-subscribe', 'warning'],
     ['wake-ups', '-pubsub', 'warning'],
-    ['wake-ups', '-lindex', 'warning'],
     ['views', '-lrange', 'warning'],
   ])('a user who lacks a right for %s (%s) is a %s', async (check, right, status) => {
     const url = Object.assign(new URL(redis().url), { username: 'doctor', password: 'secret-of-doctor' }).href;

@@ -142,7 +142,7 @@ describe('doctor', () => {
     const ran = await fresh.run('doctor', '--json', '--database-url', database.url);
     expect(notOk(ran)).toEqual([]);
     const messages = findings(ran).map(({ message }) => message);
-    expect(messages).toContain('No lock has been taken yet; the first one begins the crash epoch.');
+    expect(messages).toContain('None has begun since the server was set up or crashed; the next lock begins one.');
     expect(messages).toContain('Stock: "token" is bigint NOT NULL DEFAULT 0.');
   });
 
@@ -152,7 +152,7 @@ describe('doctor', () => {
       `SET session_replication_role = replica; INSERT INTO "Stock" (id, fence) VALUES (1, ${wild}), (2, 1);
        SELECT nextval('fenced_lock.token')`,
     );
-    const message = expect.stringContaining(`"public"."Stock" has the token ${wild}, which no lock has drawn`);
+    const message = expect.stringContaining(`token ${wild} is in use in "public"."Stock", which no lock has drawn`);
     const found = [expect.objectContaining({ check: 'sequence position', status: 'fault', message })];
     expect(notOk(await patient.doctor(database.url, '--fix'))).toEqual(found);
     const page = readFileSync(`${ROOT}docs/operators.md`, 'utf8').split('## A fence that no lock has set')[1] ?? '';

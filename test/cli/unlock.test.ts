@@ -3,19 +3,12 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
-import { takeAway } from '../../src/cli/commands/unlock.js';
-import { Context } from '../../src/cli/context.js';
-import { serverTime } from '../../src/cli/locks/raise-token.js';
-import { describe } from '../../src/cli/locks/state.js';
-import { withServers } from '../../src/cli/servers/both.js';
 import { admitByHand } from '../support/admit-by-hand.js';
 import { eventually } from '../support/eventually.js';
-import { applyMigrations } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
-import { createDatabase } from './database.js';
 import { HOSTILE, isHarmless, Operator } from './operator.js';
-import { project, ROOT } from './project.js';
+import { ROOT } from './project.js';
 
 describeWithShop('unlock', () => {
   const shop = new Shop();
@@ -64,30 +57,6 @@ describeWithShop('unlock', () => {
     return (await shop.admin.query(sql, [key])).rows;
   };
 
-  test('of a handle that was resumed behind the look says that another holder has the key, and takes it the next time', async () => {
-    const operator = new Operator(shop);
-    const { key } = await shop.product(1);
-    const [owner, heir] = [operator.client(), operator.client()];
-    const lock = await owner.$lock(key, { leaseTime: 60_000 });
-    const options = { databaseUrl: inject('postgres').app, redisUrl: [inject('redis').url as string] };
-    const { keyPrefix } = operator;
-    const output = { write: () => {} };
-    const context = new Context({ cwd: '.', env: {}, now: () => new Date(), stdout: output, stderr: output }, false);
-    const { resumed, taken } = await withServers(context, { ...options, keyPrefix }, async (servers) => {
-      const foundAt = await serverTime(servers.database);
-      const [before] = await describe([await servers.locks.inspect(key)], servers.database);
-      const resumed = await heir.$resumeLock(JSON.parse(JSON.stringify(lock)));
-      return { resumed, taken: await takeAway(servers, key, before, foundAt) };
-    });
-    expect(taken).toMatchObject({ leaseTaken: false, text: expect.stringContaining('Another holder has it now.') });
-    expect((await heir.$locks.inspect(key)).holder).toBe(resumed.toJSON().holders[0]);
-    expect((await operator.run('unlock', key, '--json')).json).toMatchObject({ leaseTaken: true });
-    expect((await heir.$locks.inspect(key)).holder).toBeUndefined();
-    await expect(resumed.$transaction(() => {})).rejects.toMatchObject({ code: 'STALE_TOKEN' });
-    await resumed.release();
-    await lock.release();
-  });
-
   test('of a key that was never locked says that it was not held, and gives it no row', async () => {
     const operator = new Operator(shop);
     const { key } = await shop.product(1);
@@ -97,19 +66,6 @@ describeWithShop('unlock', () => {
     expect(out).not.toContain('Unlocked');
     expect((await operator.run('unlock', key, '--json')).json).toEqual(neverLocked(key));
     expect(await tokenOf(key)).toEqual([]);
-  });
-
-  test('of a key that was never locked draws no token, while no other lock is at work', async () => {
-    // Other tests draw tokens in the shop's database.
-    await using database = await createDatabase();
-    const here = project({ 'schema.prisma': 'datasource db {\n  provider = "postgresql"\n}\n' });
-    await here.run('init');
-    await applyMigrations(database.url, { dir: here.path('migrations') });
-    const drawn = async () => (await database.pool.query('SELECT last_value, is_called FROM fenced_lock.token')).rows;
-    const before = await drawn();
-    const ran = await new Operator(shop).runWith({ DATABASE_URL: database.url }, 'unlock', 'stock:1', '--json');
-    expect(ran).toMatchObject({ code: 0, json: { token: null } });
-    expect(await drawn()).toEqual(before);
   });
 
   test('of a key that was never locked, while another lock is at work, gives it no row either', async () => {

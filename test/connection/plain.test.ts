@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import oldPg from 'pg-8.16';
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { Deadline } from '../../src/base/clock.js';
 import { InsideTransactionError, StaleTokenError, TransactionAbortedError } from '../../src/base/errors.js';
 import { LazyAbort } from '../../src/base/lazy-abort.js';
-import { MovingAverage } from '../../src/base/moving-average.js';
+import { type PlainTx, poolDatabase, queryOver } from '../../src/connection/pool-database.js';
 import { type Connection, type Database, NotRun } from '../../src/database/database.js';
-import { EVIDENCE } from '../../src/database/sql.js';
 import { Fencing } from '../../src/fencing/fencing.js';
 import {
   type Admission,
@@ -20,7 +19,6 @@ import type { Call } from '../../src/transaction/call.js';
 import { fencedTransaction } from '../../src/transaction/transaction.js';
 import { eventually } from '../support/eventually.js';
 import { FenceWorld } from '../support/fence-world.js';
-import { type PlainTx, plainDatabase } from '../support/plain-database.js';
 import { gate } from '../support/shop.js';
 
 type Work<R> = (tx: PlainTx, admission: Admission) => Promise<R>;
@@ -38,7 +36,7 @@ describe.each([
   beforeAll(() => {
     pool = new Pool({ connectionString, max: 2 });
     const rescue = new Pool({ connectionString, max: 1 });
-    database = plainDatabase(pool, rescue);
+    database = poolDatabase(pool, queryOver(rescue));
     afterAll(() => Promise.all([pool.end(), rescue.end()]));
   });
 
@@ -63,7 +61,6 @@ describe.each([
     const room = { untilAdmitted: () => () => {} };
     const parts = {
       fencing,
-      commitTimes: new MovingAverage(),
       emit: () => {},
       roomId: 0,
       room,
@@ -179,19 +176,6 @@ describe.each([
       isolationLevel: undefined,
     });
   }
-
-  test('one is told which attempt was admitted right before it', async () => {
-    const key = `stock:${randomUUID()}`;
-    let { attempt } = await fencedTransaction(callOf(key, async (_, admission) => admission));
-    // Sent under its name, and known by it.
-    for (let turns = 0; turns < 2; turns++) {
-      const opening = beside(key);
-      const admission = await opening.admission.promise;
-      expect(admission.previous).toBe(attempt);
-      expect(await fencedTransaction(callOf(key, async () => 'done', { opening }))).toBe('done');
-      attempt = admission.attempt;
-    }
-  });
 
   test('one that is discarded before it has a connection sends nothing on it', async () => {
     const name = await tag();
@@ -310,55 +294,15 @@ describe.each([
   });
 
   test('no hint is sent where a statement has failed, because the answer to COMMIT will be ROLLBACK', async () => {
-    const hints: string[] = [];
-    const hint = (attempt: string) => {
-      hints.push(attempt);
-      return undefined;
-    };
+    const hint = vi.fn();
     const handover = { hint, runsAgain: () => {}, release: () => {} };
     const run = (sql: string) => (tx: PlainTx) => tx.query({ text: sql }).catch(() => {});
     const key = `stock:${randomUUID()}`;
     await expect(fencedTransaction(callOf(key, run('SELECT 1 / 0'), { handover }))).rejects.toThrow(
       'a statement in it',
     );
-    expect(hints).toEqual([]);
+    expect(hint).not.toHaveBeenCalled();
     await fencedTransaction(callOf(key, run('SELECT 1'), { handover }));
-    expect(hints).toHaveLength(1);
-  });
-
-  const ENDS_SESSION = 'PERFORM pg_terminate_backend(pg_backend_pid())';
-  const UNKNOWN = [{ status: null, epoch: null, born: null, turns: null, attempts: null }];
-  test.each([
-    ['is left alone where it has committed', 'committed', undefined, false],
-    ['is taken back where its COMMIT was refused', 'refused', "RAISE EXCEPTION 'refused'", true],
-    ['is taken back where its COMMIT was lost and it was rolled back', 'COMMIT', ENDS_SESSION, true],
-    ['is left alone where its COMMIT was lost and nobody knows what became of it', 'unknown', ENDS_SESSION, false],
-  ])('the hint of a transaction %s', async (_, end, atCommit, isTakenBack) => {
-    const rescue: Database<PlainTx>['rescue'] = async (text, values) =>
-      end === 'unknown' && text === EVIDENCE ? UNKNOWN : await database.rescue(text, values);
-    const of: Database<PlainTx> = { ...database, rescue };
-    let takenBack = false;
-    const takeBack = () => {
-      takenBack = true;
-    };
-    const handover = { hint: () => takeBack, runsAgain: () => {}, release: () => {} };
-    const work = async (tx: PlainTx) => {
-      for (const text of atCommit === undefined ? [] : deferred(atCommit)) await tx.query({ text });
-      return 'committed';
-    };
-    const call = callOf(`stock:${randomUUID()}`, work, { handover, database: of });
-    expect(await fencedTransaction(call).catch((error: Error) => `${error} ${error.cause}`)).toContain(end);
-    expect(takenBack).toBe(isTakenBack);
+    expect(hint).toHaveBeenCalledTimes(1);
   });
 });
-
-/** Statements that make COMMIT run this. */
-function deferred(plpgsql: string): string[] {
-  return [
-    'CREATE TEMP TABLE deferred (n int)',
-    `CREATE FUNCTION pg_temp.deferred() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${plpgsql}; RETURN NULL; END $$`,
-    `CREATE CONSTRAINT TRIGGER deferred AFTER INSERT ON deferred DEFERRABLE INITIALLY DEFERRED
-     FOR EACH ROW EXECUTE FUNCTION pg_temp.deferred()`,
-    'INSERT INTO deferred VALUES (1)',
-  ];
-}

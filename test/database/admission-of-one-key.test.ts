@@ -41,8 +41,8 @@ describe('the admission of one key', () => {
   async function admit(session: pg.Client, { key, holder, attempt, leaseTime, workTime, waitTime, room }: Asked) {
     const values = [key, holder, attempt, leaseTime, workTime, waitTime, room];
     const { rows } = await session.query<{ answer: string }>(ADMIT, values);
-    const [turn, xid, pid, epoch, token, previous] = (rows[0]?.answer ?? '').split(' ');
-    return { turn, xid, pid, epoch, token, previous };
+    const [turn, xid, pid, epoch, token] = (rows[0]?.answer ?? '').split(' ');
+    return { turn, xid, pid, epoch, token };
   }
 
   async function inTransaction<T>(session: pg.Client, end: 'COMMIT' | 'ROLLBACK', work: () => Promise<T>): Promise<T> {
@@ -151,7 +151,7 @@ describe('the admission of one key', () => {
     await someoneWaits();
     await gc.query('COMMIT');
     const second = await admitted;
-    expect(second).toMatchObject({ turn: '1', previous: '-' });
+    expect(second).toMatchObject({ turn: '1' });
     expect(BigInt(second.token ?? 0)).toBeGreaterThan(BigInt(first.token ?? 0));
     expect((await contender.query('SHOW lock_timeout')).rows).toEqual([{ lock_timeout: '7s' }]);
     await contender.query('COMMIT');
@@ -199,24 +199,6 @@ describe('the admission of one key', () => {
     await app.query('COMMIT');
     expect(BigInt((await admitted).token ?? 0)).toBeGreaterThan(BigInt(other.token ?? 0));
     await contender.query('COMMIT');
-  });
-
-  test('tells the attempt right before it, also one whose transaction has created the row meanwhile', async () => {
-    const { key } = asked();
-    const [first, second, third] = [randomUUID(), randomUUID(), randomUUID()];
-    const contender = await stage.session('sec_app');
-    await app.query('BEGIN');
-    expect((await admit(app, asked({ key, attempt: first }))).previous).toBe('-');
-    await contender.query('BEGIN');
-    const admitted = admit(contender, asked({ key, attempt: second }));
-    await someoneWaits();
-    await app.query('COMMIT');
-    expect(await admitted).toMatchObject({ turn: '2', previous: first });
-    await contender.query('COMMIT');
-    expect(await turn(app, { key, attempt: third })).toMatchObject({ turn: '3', previous: second });
-    // What was rolled back is no turn.
-    await inTransaction(app, 'ROLLBACK', () => admit(app, asked({ key })));
-    expect(await turn(app, { key })).toMatchObject({ turn: '4', previous: third });
   });
 
   test('tells the epoch that is in force, and none if none was started', async () => {

@@ -133,24 +133,4 @@ void main();
     await shop.sh('tsx shop.ts');
     expect(await stock(shop)).toEqual([{ quantity: 9, fenced: true }]);
   }, 120_000);
-
-  test('with prisma db push: two commands of ours, and a push after that changes nothing', async () => {
-    const shop = await project({
-      'package.json': '{ "name": "shop", "type": "module" }',
-      'prisma.config.ts': CONFIG('prisma/schema.prisma'),
-      'prisma/schema.prisma': HEAD('esm') + MODEL.replace(/\n}/, '\n  fence BigInt @default(0)\n}'),
-    });
-    expect(await shop.push()).toBeGreaterThan(0);
-    const { out } = await shop.fencedLock('sql');
-    // In the place of `prisma db execute --stdin`.
-    await shop.database.pool.query(out);
-    expect(await shop.complaints()).toEqual([]);
-    expect(shop.commands).toHaveLength(2);
-    expect(await shop.push()).toBe(0);
-    await shop.sh('prisma generate');
-    await shop.database.pool.query(ROW);
-    shop.write('shop.ts', PROGRAM.replace("import 'dotenv/config';\n", ''));
-    await shop.sh('tsx shop.ts');
-    expect(await stock(shop)).toEqual([{ quantity: 9, fenced: true }]);
-  }, 120_000);
 });

@@ -119,11 +119,6 @@ export class Trial {
     });
   }
 
-  /** `prisma db push`. */
-  push(): Promise<number> {
-    return this.#engine((engine) => engine.push());
-  }
-
   #migrations() {
     return readMigrations(this.path(this.home, 'migrations'));
   }

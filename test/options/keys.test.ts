@@ -9,15 +9,6 @@ describe('several keys', () => {
     expect(checkKeys(['b', '🔒', '～', 'a', 'b'])).toEqual(['a', 'b', '～', '🔒']);
   });
 
-  test('one is a list of one', () => {
-    expect(checkKeys('a')).toEqual(['a']);
-    expect(checkKeys(['a'])).toEqual(['a']);
-  });
-
-  test('can be a hundred', () => {
-    expect(checkKeys(Array.from({ length: 100 }, (_, index) => `k${index}`))).toHaveLength(100);
-  });
-
   test.each([
     ['none', []],
     ['a hundred and one', Array.from({ length: 101 }, (_, index) => `k${index}`)],
@@ -30,10 +21,6 @@ describe('several keys', () => {
     expect(() => checkKeys(keys)).toThrow(InvalidOptionError);
     expect(() => checkKeys(keys)).toThrow('`key`');
   });
-});
-
-test('the one of several keys that is wrong is told by its place', () => {
-  expect(() => checkKeys(['a', 1])).toThrow('not the number 1. This is `key[1]`.');
 });
 
 describe('a key in which a value is missing', () => {

@@ -1,15 +1,8 @@
 import { Cluster, Redis } from 'ioredis';
 import { afterAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { FencedLockError, InvalidOptionError } from '../../src/base/errors.js';
-import {
-  DEFAULTS,
-  type FencedLockOptions,
-  LOCK_OPTION_NAMES,
-  type LockOptions,
-  OPTION_NAMES,
-  type RedisLike,
-} from '../../src/options/options.js';
-import { checkKey, checkWork, resolveLockOptions } from '../../src/options/validate-call.js';
+import type { FencedLockOptions, LockOptions, RedisLike } from '../../src/options/options.js';
+import { checkKey, checkWork, resolveLockOptions, resolveTransactionOptions } from '../../src/options/validate-call.js';
 import { resolveOptions } from '../../src/options/validate-options.js';
 import { BLANKS } from '../cli/operator.js';
 import { startRedis } from '../support/servers/index.js';
@@ -100,16 +93,6 @@ describe('a time', () => {
     });
   }
 
-  test.each(never)('commandTimeout cannot be %s', (_, value) => {
-    expect(refusal(() => extension({ commandTimeout: wrong(value) })).option).toBe('commandTimeout');
-  });
-
-  test('Infinity is told the largest value', () => {
-    expect(refusal(() => call({ waitTime: Number.POSITIVE_INFINITY })).message).toContain(
-      'Instead of Infinity give the largest value, 2147483647',
-    );
-  });
-
   test('each has its least and its greatest value', () => {
     expect(call({ waitTime: 0, leaseTime: 100, timeout: 1, maxWait: 1 })).toMatchObject({ waitTime: 0, maxWait: 1 });
     const longest = 2 ** 31 - 1;
@@ -133,6 +116,8 @@ describe('a time', () => {
   });
 });
 
+const NO_CHOICE = ['', 'JOIN', 'constructor', 0, true, {}, ['throw'], () => {}];
+
 describe('an option', () => {
   test('of another name is refused, with the names that there are', () => {
     const misspelt = refusal(() => call(wrong({ waitTimeout: 5 })));
@@ -145,21 +130,13 @@ describe('an option', () => {
     expect(refusal(() => extension(wrong({ leaseTime: 5_000 }))).option).toBe('leaseTime');
   });
 
-  test.each(LOCK_OPTION_NAMES)(
-    '%s of a call is refused as one of the client, with the place where it belongs',
-    (name) => {
-      const { option, message } = refusal(() => extension(wrong({ [name]: 1 })));
-      expect(option).toBe(name);
-      const place = `\`${name}\` is an option of a call: give it to the call, or write \`defaults: { ${name}: … }\` here`;
-      expect(message.slice(0, place.length)).toBe(place);
-    },
-  );
-
-  test.each(OPTION_NAMES)('%s of the client is refused as one of a call, and in `defaults`', (name) => {
-    for (const attempt of [() => call(wrong({ [name]: 1 })), () => extension({ defaults: wrong({ [name]: 1 }) })]) {
-      const { option, message } = refusal(attempt);
-      expect(option).toBe(name);
-      expect(message).toContain(`is an option of the client, and not of a call: write \`fencedLock({ ${name}: … })\`.`);
+  test('of the client is refused in a call and in `defaults`, and the other way round, with the place where it belongs', () => {
+    const message = refusal(() => extension(wrong({ waitTime: 1 }))).message;
+    expect(message).toContain(
+      '`waitTime` is an option of a call: give it to the call, or write `defaults: { waitTime: … }`',
+    );
+    for (const attempt of [() => call(wrong({ name: 1 })), () => extension({ defaults: wrong({ name: 1 }) })]) {
+      expect(refusal(attempt).message).toContain('`name` is an option of the client, and not of a call');
     }
   });
 
@@ -182,22 +159,6 @@ describe('an option', () => {
     expect(ofTheClient).toContain(`Did you mean ${meant}? \`${meant}\` is an option of a call`);
   });
 
-  test.each([
-    ['reddis', 'redis'],
-    ['keyprefix', 'keyPrefix'],
-    ['commandTimout', 'commandTimeout'],
-    ['onevents', 'onEvent'],
-    ['default', 'defaults'],
-  ])('%s of the client is told from %s', (name, meant) => {
-    expect(refusal(() => extension(wrong({ [name]: 1 }))).message).toContain(`Did you mean ${meant}? There are`);
-  });
-
-  test.each(['ttl', 'x', 'retryCount', 'expiry', 'driftFactor'])('%s is like no other one', (name) => {
-    for (const attempt of [() => call(wrong({ [name]: 1 })), () => extension(wrong({ [name]: 1 }))]) {
-      expect(refusal(attempt).message).not.toContain('Did you mean');
-    }
-  });
-
   test('is looked for in an object', () => {
     for (const value of [null, [], 'redis://user:s3cret@host', 5, true]) {
       expect(refusal(() => call(wrong(value))).option).toBe('options');
@@ -206,10 +167,6 @@ describe('an option', () => {
     }
     expect(refusal(() => resolveOptions(wrong(undefined))).option).toBe('options');
     expect(refusal(() => extension({ defaults: wrong('fast') })).option).toBe('options');
-  });
-
-  test.each([undefined, 'redis://user:s3cret@host'])('that is no object is told what belongs in it: %s', (value) => {
-    expect(refusal(() => resolveOptions(wrong(value))).message).toContain('fencedLock({ redis: new Redis(url) })');
   });
 
   test.each([
@@ -235,6 +192,11 @@ describe('an option', () => {
       ],
     ],
     ['fenceField', ['', 5, []]],
+    ['fairness', NO_CHOICE],
+    ['onRedisUnavailable', NO_CHOICE],
+    ['wake', NO_CHOICE],
+    ['passOnAfter', [-1, Number.NaN, '1', 1n]],
+    ['commandTimeout', [0, -1, Number.NaN, '1']],
     ['models', ['Stock', [1], {}, [undefined]]],
     ['onEvent', ['log', {}, 5]],
     ['rescue', [null, {}, 'postgresql://user:s3cret@host', { connect: true }]],
@@ -247,6 +209,10 @@ describe('an option', () => {
     ['renew', [0, 'yes', {}]],
     ['signal', [true, {}, new AbortController(), new EventTarget()]],
     ['isolationLevel', ['', 'Snapshot', 'READ COMMITTED', 5]],
+    ['reentry', NO_CHOICE],
+    ['nested', NO_CHOICE],
+    ['hookErrors', NO_CHOICE],
+    ['retries', [-1, 0.5, 101, Number.NaN, Number.POSITIVE_INFINITY, '1', 1n]],
   ] as ReadonlyArray<[keyof LockOptions, unknown[]]>)('%s of a call is checked', (name, values) => {
     for (const value of values) {
       expect(refusal(() => call({ [name]: value })).option).toBe(name);
@@ -254,30 +220,21 @@ describe('an option', () => {
     }
   });
 
-  test('that is not given has its default, and what is given in a call wins', () => {
-    const { defaults } = extension({ defaults: { waitTime: 1, renew: false } });
-    expect(defaults).toMatchObject({ waitTime: 1, renew: false, leaseTime: DEFAULTS.leaseTime });
-    expect(resolveLockOptions({ waitTime: 0 }, defaults)).toMatchObject({ waitTime: 0, renew: false });
-    expect(resolveLockOptions(wrong({ waitTime: undefined }), defaults)).toMatchObject({ waitTime: 1 });
-    expect(builtIn).toMatchObject({
-      waitTime: 10_000,
-      leaseTime: 5_000,
-      renew: true,
-      timeout: 30_000,
-      signal: undefined,
-      isolationLevel: undefined,
-      maxWait: undefined,
-    });
+  test.each(['leaseTime', 'renew', 'reentry'])('%s is that of the handle, and not of a transaction of it', (name) => {
+    const message = refusal(() => resolveTransactionOptions({ [name]: 'join' } as never, builtIn)).message;
+    expect(message).toContain(`\`${name}\` is not an option here`);
+    const all = { waitTime: 1, timeout: 2, retries: 3, nested: 'allow', hookErrors: 'throw', maxWait: 4 } as const;
+    expect(resolveTransactionOptions(all, builtIn)).toMatchObject(all);
   });
 
-  test('fn must be a function', () => {
+  test('fn must be a function, and no generator, which would run nothing', () => {
     for (const work of [undefined, null, 'stock', {}, Promise.resolve()]) {
-      const { option, message } = refusal(() => checkWork(work, '$withLock'));
-      expect(option).toBe('fn');
-      expect(message).toContain('must be a function');
+      expect(refusal(() => checkWork(work, '$withLock')).message).toContain('must be a function');
     }
-    checkWork(() => {}, '$withLock');
-    checkWork(async () => {}, '$withLock');
+    for (const generator of [function* () {}, async function* () {}]) {
+      expect(refusal(() => checkWork(generator, '$withLock')).message).toContain('a plain or an async function');
+    }
+    for (const good of [() => {}, async () => {}, function named() {}]) checkWork(good, '$withLock');
   });
 });
 
@@ -314,12 +271,6 @@ describeWithShop('the Redis client', () => {
     expect(extension({ redis }).redis).toEqual([redis]);
   });
 
-  test('of a Cluster is accepted', () => {
-    const cluster = new Cluster([{ host: '127.0.0.1', port: 1 }], { lazyConnect: true });
-    expect(extension({ redis: cluster }).redis[0]).toBe(cluster);
-    cluster.disconnect();
-  });
-
   test.each(['{}', 'app:{}:'])(
     'of a Cluster is refused with the keyPrefix %j: it would spread the names of a key over the slots',
     (keyPrefix) => {
@@ -332,9 +283,4 @@ describeWithShop('the Redis client', () => {
       prefixed.disconnect();
     },
   );
-
-  test('need not be connected yet', () => {
-    const redis = new Redis({ lazyConnect: true });
-    expect(extension({ redis }).redis).toEqual([redis]);
-  });
 });

@@ -1,11 +1,8 @@
 import fc from 'fast-check';
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { FencedLockError } from '../../src/base/errors.js';
-import { checkKey, checkKeys, checkState, checkWork, resolveLockOptions } from '../../src/options/validate-call.js';
+import { checkKeys, checkState, checkWork, resolveLockOptions } from '../../src/options/validate-call.js';
 import { resolveOptions } from '../../src/options/validate-options.js';
-import { RedisStore } from '../../src/redis/store.js';
-import { describeWithShop } from '../support/shop.js';
 import { seed } from './seed.js';
 
 /** Of each. */
@@ -115,39 +112,5 @@ describe(`random options and keys (FC_SEED=${seed})`, () => {
       }),
       { seed, numRuns: RUNS },
     );
-  });
-
-  describeWithShop('in Redis', () => {
-    let redis: Redis;
-    let store: RedisStore;
-    beforeAll(() => {
-      redis = new Redis(inject('redis').url as string);
-      store = new RedisStore(redis, { keyPrefix: 'random:', commandTimeout: 10_000 }, () => {});
-    });
-    afterAll(async () => {
-      await store.close();
-      redis.disconnect();
-    });
-
-    test('a key is INVALID_OPTION, or is locked under its own name with the lease time that was asked for', async () => {
-      let worked = 0;
-      await fc.assert(
-        fc.asyncProperty(key, lockOptions, async (given, more) => {
-          const checked = resolved(() => checkKey(given));
-          const leaseTime = resolved(() => resolveLockOptions(more as never, builtIn))?.leaseTime ?? 5_000;
-          if (checked === undefined) return;
-          worked++;
-          const claim = { key: checked, holder: 'one', leaseTime };
-          expect(await store.acquire(claim)).toMatchObject({ taken: true });
-          expect(await store.extend([claim])).toEqual(['extended']);
-          const other = await store.acquire({ ...claim, holder: 'other' });
-          expect(other).toMatchObject({ taken: false });
-          expect((other as { expiresIn: number }).expiresIn).toBeLessThanOrEqual(leaseTime);
-          await store.release(claim);
-        }),
-        { seed, numRuns: RUNS },
-      );
-      expect(worked).toBeGreaterThan(RUNS / 100);
-    });
   });
 });

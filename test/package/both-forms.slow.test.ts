@@ -76,13 +76,9 @@ describeWithShop('two clients, one of each form', () => {
   const { app: connectionString } = inject('postgres');
 
   /** On one client of Prisma, as two libraries of an application would be given it. */
-  function clients(adapter = new PrismaPg({ connectionString })) {
-    const plain = new PrismaClient({ adapter });
+  function clients() {
+    const plain = new PrismaClient({ adapter: new PrismaPg({ connectionString }) });
     shop.closeLater(() => plain.$disconnect());
-    return extended(plain);
-  }
-
-  function extended(plain: PrismaClient) {
     const redis = shop.redis();
     const [one, other] = [esm, cjs].map((form) => plain.$extends(form.fencedLock({ redis })));
     return { one, other } as { one: Client; other: Client };
@@ -115,19 +111,6 @@ describeWithShop('two clients, one of each form', () => {
     }
   });
 
-  test('find the transaction of either, by the currentTx of either form', async () => {
-    const { key } = await shop.product(1);
-    const { one, other } = clients();
-    for (const prisma of [one, other]) {
-      await prisma.$withLock(key, (tx, lock) => {
-        for (const form of [esm, cjs]) {
-          expect(form.currentTx(prisma) === tx).toBe(true);
-          expect(form.currentLock()).toBe(lock);
-        }
-      });
-    }
-  });
-
   test('refuse a write of the other client inside the function of a lock', async () => {
     const { id, key } = await shop.product(10);
     const { one, other } = clients();
@@ -140,35 +123,4 @@ describeWithShop('two clients, one of each form', () => {
     }
     expect((await shop.row(id))?.quantity).toBe(10);
   });
-
-  test('begin fenced on a client that had connected before, both at once', async () => {
-    const plain = new PrismaClient({ adapter: new PrismaPg({ connectionString }) });
-    shop.closeLater(() => plain.$disconnect());
-    await plain.$connect();
-    const { one, other } = extended(plain);
-    const [first, second] = [await shop.product(10), await shop.product(10)];
-    const sell = (prisma: Client, { id, key }: { id: number; key: string }) =>
-      prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }));
-    await Promise.all([sell(one, first), sell(other, second)]);
-    expect((await shop.row(first.id))?.quantity).toBe(9);
-    expect((await shop.row(second.id))?.quantity).toBe(9);
-  });
-
-  test('work on an adapter without a pool of pg, whichever form fenced it', async () => {
-    const { id, key } = await shop.product(2);
-    const { one, other } = clients(withoutPool(new PrismaPg({ connectionString })));
-    for (const prisma of [one, other]) {
-      await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }));
-    }
-    expect((await shop.row(id))?.quantity).toBe(0);
-  });
 });
-
-/** The adapter, which does not say what it stands on: it is fenced by its transactions then. */
-function withoutPool(factory: PrismaPg): PrismaPg {
-  const { connect } = factory;
-  factory.connect = async function (this: PrismaPg) {
-    return Object.assign(await connect.call(this), { underlyingDriver: undefined });
-  };
-  return factory;
-}

@@ -19,13 +19,17 @@ const SUBPATHS: Record<string, readonly string[]> = {
   testing: [],
 };
 
+let packed: Packed;
+beforeAll(async () => {
+  packed = await Packed.install();
+});
+afterAll(() => packed.remove());
+
 describe.each(Object.entries(SUBPATHS))('the subpath %s', (subpath, peers) => {
   /** Outside of this repository, whose `node_modules` would lend what is missing. */
   const folder = mkdtempSync(join(tmpdir(), 'fenced-lock-subpath-'));
-  let packed: Packed;
 
-  beforeAll(async () => {
-    packed = await Packed.install();
+  beforeAll(() => {
     const modules = join(folder, 'node_modules');
     cpSync(packed.home, join(modules, 'prisma-extension-fenced-lock'), { recursive: true });
     for (const peer of peers) {
@@ -33,10 +37,7 @@ describe.each(Object.entries(SUBPATHS))('the subpath %s', (subpath, peers) => {
       symlinkSync(join(MODULES, peer), join(modules, peer));
     }
   });
-  afterAll(() => {
-    packed.remove();
-    rmSync(folder, { recursive: true });
-  });
+  afterAll(() => rmSync(folder, { recursive: true }));
 
   /** What it exports, by the way in which it is loaded. */
   async function names(load: string): Promise<string> {

@@ -4,6 +4,22 @@ import { forget } from '../call/handle-work.js';
 import { applyMigrations } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
+/*
+ * Where each promise is shown (docs/correctness.md):
+ *
+ * | promise                                                    | file                                                  |
+ * | ---------------------------------------------------------- | ----------------------------------------------------- |
+ * | G1: serial, in token order                                 | g1-serial, and with COMMIT: test/call/chain           |
+ * | G2: a row never goes back                                  | g2-rows                                               |
+ * | G3: what the caller is told is what became of the work     | g3-outcome, errors                                    |
+ * | G4: a waiting caller costs nothing                         | g4-waiting                                            |
+ * | G5: a crash delays the others by the lease                 | g5-crash, g5-clocks                                   |
+ * | a lock inside a lock joins it, or is refused               | context, test/call/nested                             |
+ * | each error code; each option                               | errors; options                                       |
+ * | hooks tell the outcome; $oncePer runs once                 | test/call/after-commit; test/call/once-per            |
+ * | a handle keeps its token; operators; shutdown              | test/call/handles*; test/call/operators, shutdown     |
+ */
+
 /**
  * The interleaving in which a condition on the written row alone loses an update: the contender has its turn
  * although the holder's work goes on, because Redis has let both in (here: they do not even share their names).

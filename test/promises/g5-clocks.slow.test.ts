@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { FencedLockEvent } from '../../src/index.js';
-import { namesOf } from '../../src/redis/keys.js';
+import { namesOf } from '../../src/redis/names.js';
 import { forget } from '../call/handle-work.js';
 import { eventually } from '../support/eventually.js';
 import {

@@ -3,7 +3,7 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
 import { describe, expect, inject, test } from 'vitest';
 import { type FencedLockEvent, type FencedLockOptions, type LockOptions, memoryStore } from '../../src/index.js';
-import { namesOf } from '../../src/redis/keys.js';
+import { namesOf } from '../../src/redis/names.js';
 import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { freePort } from '../support/servers/index.js';

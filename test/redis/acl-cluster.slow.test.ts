@@ -3,9 +3,9 @@ import { Cluster, Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import type { ClusterClient } from '../../src/redis/client.js';
 import { RedisStore } from '../../src/redis/store.js';
-import { PREFIX } from '../lease/actors.js';
 import { startCluster } from '../support/servers/index.js';
 import { describeWithGroup } from '../support/site-suite.js';
+import { PREFIX } from '../waiting/actors.js';
 import { CLUSTER_RIGHTS, everything, FOR_LIST, RIGHTS, refusedTo } from './rights.js';
 
 const ALL = [...CLUSTER_RIGHTS, ...FOR_LIST];

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { RedisStore } from '../../src/redis/store.js';
-import { PREFIX } from '../lease/actors.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { gate, Shop } from '../support/shop.js';
+import { PREFIX } from '../waiting/actors.js';
 import { everything, FOR_LIST, RIGHTS, refusedTo } from './rights.js';
 
-/** As in src/redis/pubsub/subscriber.ts. */
+/** As in src/redis/subscriber/subscriber.ts. */
 const PING_EVERY = 5_000;
 
 describeWithRedis('a Redis user with the rights of docs/rights.md', (redis) => {

@@ -1,9 +1,9 @@
 import { expect, inject, test } from 'vitest';
 import { now, OVERDUE, within } from '../../src/base/clock.js';
-import { Actor, someKey } from '../lease/actors.js';
-import { claimOf } from '../lease/claims.js';
-import { QuorumActor } from '../lease/stores/quorum-actor.js';
+import { QuorumActor } from '../stores/quorum-actor.js';
 import { describeWithShop } from '../support/shop.js';
+import { Actor, someKey } from '../waiting/actors.js';
+import { claimOf } from '../waiting/claims.js';
 
 /** Longer than the time limits below. */
 const BLOCKED = 250;

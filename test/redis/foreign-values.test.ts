@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { Claim, LeaseStore } from '../../src/lease/store.js';
-import { namesOf } from '../../src/redis/keys.js';
+import { namesOf } from '../../src/redis/names.js';
 import { RedisStore } from '../../src/redis/store.js';
-import { PREFIX, someKey } from '../lease/actors.js';
-import { claimOf } from '../lease/claims.js';
+import type { Claim, LeaseStore } from '../../src/waiting/store.js';
 import { describeWithRedis } from '../support/redis-suite.js';
+import { PREFIX, someKey } from '../waiting/actors.js';
+import { claimOf } from '../waiting/claims.js';
 
 const MEGABYTE = 1 << 20;
 /** No other client is served meanwhile. In CPU time, which does not depend on what else the machine does; milliseconds. */
@@ -55,10 +55,9 @@ describeWithRedis('a megabyte that other software has written', (redis) => {
   const VERBS: Record<string, (store: LeaseStore, claim: Claim) => Promise<unknown>> = {
     'acquire of the holder': (store, claim) => store.acquire(claim),
     'acquire of a contender': (store, { key }) => store.acquire(claimOf(key), { enter: 60_000 }),
-    'acquire behind a COMMIT': (store, { key, holder }) => store.acquire(claimOf(key), { former: holder }),
     extend: (store, claim) => store.extend([claim]),
     yield: (store, claim) => store.yield(claim),
-    hint: async (store, claim) => await store.hint?.(claim, randomUUID()),
+    hint: async (store, claim) => await store.hint?.(claim),
     transfer: (store, claim) => store.transfer(claim, randomUUID()),
     release: (store, claim) => store.release(claim),
     'acquire of the free key': async (store, claim) => {

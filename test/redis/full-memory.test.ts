@@ -2,10 +2,10 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { LockUnavailableError } from '../../src/base/errors.js';
 import { RedisStore } from '../../src/redis/store.js';
-import { Actor, leaseName, PREFIX, someKey } from '../lease/actors.js';
-import { claimOf, type StoreActor } from '../lease/claims.js';
-import { queued } from '../lease/queue/waiter.js';
 import { describeWithRedis } from '../support/redis-suite.js';
+import { Actor, leaseName, PREFIX, someKey } from '../waiting/actors.js';
+import { claimOf, type StoreActor } from '../waiting/claims.js';
+import { queued } from '../waiting/waiter.js';
 
 describeWithRedis('a Redis whose memory is full, and that evicts nothing', (redis) => {
   let admin: Redis;

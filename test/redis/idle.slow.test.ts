@@ -1,7 +1,7 @@
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { Actor, type ActorOptions, someKey } from '../lease/actors.js';
 import { type IdleEnd, idleProxy } from '../support/idle-proxy.js';
 import { describeWithShop } from '../support/shop.js';
+import { Actor, type ActorOptions, someKey } from '../waiting/actors.js';
 
 /** The subscriber pings more often than that. */
 const LONGER_THAN_PINGS = 7_000;

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, inject, onTestFinished, test } from 'vitest';
-import type { Claim } from '../../src/lease/store.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { RedisStore } from '../../src/redis/store.js';
-import { leaseName, PREFIX, someKey } from '../lease/actors.js';
+import type { Claim } from '../../src/waiting/store.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { Shop } from '../support/shop.js';
+import { leaseName, PREFIX, someKey } from '../waiting/actors.js';
 import { Monitor } from './monitor.js';
 
 describeWithRedis('on a server that lacks scripts', (redis) => {

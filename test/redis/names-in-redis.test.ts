@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { keyOf, namesOf } from '../../src/redis/keys.js';
+import { keyOf, namesOf } from '../../src/redis/names.js';
 import { seed } from '../options/seed.js';
 
 const anyKey = fc.oneof(

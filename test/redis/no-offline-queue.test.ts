@@ -1,6 +1,6 @@
 import { expect, inject, test } from 'vitest';
-import { Actor, someKey } from '../lease/actors.js';
 import { describeWithShop } from '../support/shop.js';
+import { Actor, someKey } from '../waiting/actors.js';
 
 describeWithShop('a client that refuses commands until it is ready', () => {
   const url = inject('redis').url as string;

@@ -5,13 +5,13 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { LockUnavailableError } from '../../src/base/errors.js';
 import { presentable } from '../../src/redis/errors.js';
 import { RedisStore } from '../../src/redis/store.js';
-import { Actor, PREFIX, someKey } from '../lease/actors.js';
-import { claimOf } from '../lease/claims.js';
 import { eventually } from '../support/eventually.js';
 import type { RedisSite } from '../support/redis-site.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { freePort, type RedisServer, startRedis, startSentinelGroup } from '../support/servers/index.js';
 import { describeWithGroup } from '../support/site-suite.js';
+import { Actor, PREFIX, someKey } from '../waiting/actors.js';
+import { claimOf } from '../waiting/claims.js';
 import { type ClientOptions, ClusterActor } from './topology/cluster-actor.js';
 
 type Options = Omit<RedisOptions, 'replyMapping'>;

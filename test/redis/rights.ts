@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import type { RedisStore } from '../../src/redis/store.js';
-import { someKey } from '../lease/actors.js';
-import { claimOf } from '../lease/claims.js';
+import { someKey } from '../waiting/actors.js';
+import { claimOf } from '../waiting/claims.js';
 
 const PAGE = readFileSync(new URL('../../docs/rights.md', import.meta.url), 'utf8');
 const users = [...PAGE.matchAll(/^ACL SETUSER shop on >password (.+)$/gm)].map(([, rights = '']) => rights.split(' '));
@@ -34,7 +34,7 @@ export async function everything(make: () => RedisStore, listening = 0): Promise
   await holder.inspect(claim.key, 1).catch(refusal);
   await new Promise((resolve) => setTimeout(resolve, listening));
   await holder.extend([claim]);
-  await holder.hint?.(claim, 'attempt').catch(refusal);
+  await holder.hint?.(claim).catch(refusal);
   await holder.yield(claim).catch(refusal);
   await contender.acquire(waiting).catch(refusal);
   await contender.transfer(waiting, 'successor').catch(refusal);

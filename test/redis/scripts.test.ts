@@ -7,14 +7,14 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { luaModule } from '../../scripts/generate/lua.js';
 import { LockUnavailableError } from '../../src/base/errors.js';
-import type { Claim } from '../../src/lease/store.js';
-import { namesOf } from '../../src/redis/keys.js';
+import { namesOf } from '../../src/redis/names.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { RedisStore } from '../../src/redis/store.js';
-import { Actor, holderOf, leaseName, PREFIX, someKey } from '../lease/actors.js';
+import type { Claim } from '../../src/waiting/store.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { gate } from '../support/shop.js';
+import { Actor, holderOf, leaseName, PREFIX, someKey } from '../waiting/actors.js';
 import { Monitor } from './monitor.js';
 
 const LUA = new URL('../../lua', import.meta.url);

@@ -1,9 +1,9 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { RedisStore } from '../../src/redis/store.js';
-import { Actor, PREFIX, someKey } from '../lease/actors.js';
-import { claimOf } from '../lease/claims.js';
 import { describeWithRedis } from '../support/redis-suite.js';
+import { Actor, PREFIX, someKey } from '../waiting/actors.js';
+import { claimOf } from '../waiting/claims.js';
 
 describeWithRedis('a Redis that is shared', (redis) => {
   let admin: Redis;

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { Redis, type RedisOptions } from 'ioredis';
 import { Redis as Redis5, type RedisOptions as Redis5Options } from 'ioredis-5';
 import { afterAll, beforeAll, inject, onTestFinished } from 'vitest';
-import { namesOf } from '../../src/redis/keys.js';
+import { namesOf } from '../../src/redis/names.js';
 import { RedisStore } from '../../src/redis/store.js';
-import type { StoreActor } from '../lease/claims.js';
-import { describeOrder } from '../lease/order-contract.js';
-import { describeStore } from '../lease/store-contract.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
+import type { StoreActor } from '../waiting/claims.js';
+import { describeOrder } from '../waiting/order-contract.js';
+import { describeStore } from '../waiting/store-contract.js';
 
 describeWithShop('RedisStore', () => {
   // Others note refused writes on this server, too, and of many the last ones are kept.

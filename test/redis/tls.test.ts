@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs';
 import { Redis, type RedisOptions } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { LockUnavailableError } from '../../src/base/errors.js';
-import { SubscriberConnection } from '../../src/redis/pubsub/subscriber-connection.js';
-import { Actor, receivers, someKey } from '../lease/actors.js';
+import { SubscriberConnection } from '../../src/redis/subscriber/subscriber-connection.js';
 import { eventually } from '../support/eventually.js';
 import { freePort, type RedisServer, startRedis } from '../support/servers/index.js';
 import { describeWithShop } from '../support/shop.js';
 import { Authority, type Certificate } from '../support/tls.js';
+import { Actor, receivers, someKey } from '../waiting/actors.js';
 
 type Tls = NonNullable<RedisOptions['tls']>;
 

@@ -293,8 +293,7 @@ $$;
 -- The usual admission: one key, which has a row, and no registered token. With one statement in place of the loop of the
 -- general function: an expression of PL/pgSQL costs more than ten inside a statement. And by an UPDATE, which is cheaper
 -- than an upsert. The general function does the rest: it creates the row of a new key, says what is wrong with an argument,
--- and admits under SERIALIZABLE. The answer has one word more: the attempt that was admitted right before this one, or '-'
--- if the row is new, or under SERIALIZABLE.
+-- and admits under SERIALIZABLE.
 CREATE OR REPLACE FUNCTION fenced_lock.admit(
     our_key text, our_holder uuid, attempt uuid, lease_time integer, work_time integer, wait_time integer, room integer
 ) RETURNS text
@@ -321,8 +320,7 @@ BEGIN
         WHERE a.key = our_key
         RETURNING
             concat(a.turns, ' ', a.xid, ' ', pg_backend_pid(), ' ',
-                coalesce((SELECT e.id FROM fenced_lock.epoch AS e)::text, '-'), ' ', a.token, ' ',
-                coalesce(a.attempts[2]::text, '-')),
+                coalesce((SELECT e.id FROM fenced_lock.epoch AS e)::text, '-'), ' ', a.token),
             set_config('lock_timeout', lock_before, true), set_config('fenced_lock.token', a.token::text, true),
             set_config('fenced_lock.key', a.key, true)
         INTO answer, is_set, is_set, is_set;
@@ -331,10 +329,7 @@ BEGIN
         END IF;
         is_set := set_config('lock_timeout', lock_before, true);
     END IF;
-    answer := fenced_lock.admit(ARRAY[our_key], ARRAY[our_holder], attempt, lease_time, work_time, wait_time, room);
-    -- Another transaction may have created the row meanwhile. Under SERIALIZABLE, this would be a predicate lock again.
-    RETURN concat(answer, ' ', coalesce(CASE WHEN current_setting('transaction_isolation') <> 'serializable' THEN
-        (SELECT a.attempts[2]::text FROM fenced_lock.admission AS a WHERE a.key = our_key) END, '-'));
+    RETURN fenced_lock.admit(ARRAY[our_key], ARRAY[our_holder], attempt, lease_time, work_time, wait_time, room);
 END
 $$;
 

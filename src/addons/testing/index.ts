@@ -1,4 +1,4 @@
-export { type MemoryStore, memoryStore } from '../../lease/stores/memory.js';
+export { type MemoryStore, memoryStore } from '../../stores/memory.js';
 export type { FakeCall, FakeOutcome } from './fake/calls.js';
 export { type AnyClient, type FakeLocks, fakeLocks } from './fake/fake-locks.js';
 export type { Next } from './fake/plan.js';

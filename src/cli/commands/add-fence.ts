@@ -1,9 +1,8 @@
 import { DEFAULTS } from '../../options/options.js';
 import type { Context } from '../context.js';
-import { familyOf } from '../doctor/guards.js';
+import { isGuarded } from '../doctor/fences.js';
 import { addFences, type FencedTable, type Policy } from '../migrations/fence-sql.js';
 import { grantToOwners } from '../migrations/grants.js';
-import { GUARD } from '../migrations/guard-sql.js';
 import { tableName } from '../migrations/identifiers.js';
 import { Problem } from '../problem.js';
 import type { Change } from '../project/changes.js';
@@ -158,8 +157,7 @@ async function refuseWithoutGuard(
   try {
     for (const { model, fence } of planned) {
       const table = tableName({ ...fence.table, schema: fence.table.schema ?? database.schema });
-      const [own] = await familyOf(database.query, table, []);
-      if (own?.triggers.some(({ name }) => name === GUARD)) continue;
+      if (await isGuarded(database.query, table)) continue;
       throw new Problem(
         `${model.name}: schema and migrations have the fence, and ${database.shown} has no guard on ${table}. Run npx ` +
           `prisma migrate deploy; if the tables come from prisma db push: ${PUSHED}.`,

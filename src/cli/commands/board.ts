@@ -5,9 +5,9 @@ import { toNodeListener } from '../../addons/board/node-listener.js';
 import { type ResolvedBoardOptions, resolveBoardOptions } from '../../addons/board/options.js';
 import { InvalidOptionError } from '../../base/errors.js';
 import type { Context } from '../context.js';
-import { serversSource } from '../locks/board-source.js';
 import { codeOf, Misuse, messageOf, Problem } from '../problem.js';
-import { type ServerOptions, toBeAsked } from '../servers/both.js';
+import { boardSource } from '../servers/board-source.js';
+import { type ServerOptions, toBeAsked } from '../servers/locks.js';
 
 export interface BoardCommandOptions extends ServerOptions {
   readonly port: number;
@@ -35,8 +35,9 @@ export async function board(context: Context, options: BoardCommandOptions, stop
   const isAny = ANY.includes(host);
   const resolved = resolve(allowForceRelease, isAny ? undefined : [...LOOPBACK, bracketed(host)]);
   // What is not given is told now, and not to the first who looks.
-  context.asks(await toBeAsked(context, options));
-  const source = serversSource(context, options);
+  const asked = await toBeAsked(context, options);
+  context.asks(asked);
+  const source = boardSource(context, options, asked);
   const handler = boardOf(source, resolved);
   const server = createServer(toNodeListener(handler));
   const url = await listen(server, port, host);

@@ -1,23 +1,18 @@
 import type { Context } from '../context.js';
-import { type Reported, run, type Status } from '../doctor/check.js';
+import { type ModelTable, type PostgresSubject, type Reported, run, type Status } from '../doctor/check.js';
 import { fenceChecks } from '../doctor/fences.js';
-import { objectChecks } from '../doctor/objects.js';
-import { type RedisSubject, redisChecks } from '../doctor/redis.js';
-import { roleChecks } from '../doctor/role.js';
-import { sequenceChecks } from '../doctor/sequence.js';
-import { serverChecks } from '../doctor/server.js';
-import { asking, type ExpectedFence, type PostgresSubject, type UnfencedModel } from '../doctor/subject.js';
+import { objectChecks, sequenceChecks, serverChecks } from '../doctor/postgres.js';
+import { redisChecks } from '../doctor/redis.js';
 import { tableName } from '../migrations/identifiers.js';
-import { objectsIn } from '../migrations/objects.js';
 import { applicationFunctions, packagedScript } from '../migrations/packaged.js';
 import { Problem } from '../problem.js';
 import { locate, type Project } from '../project/locate.js';
 import { History } from '../project/migration-history.js';
 import { fenceNameOf } from '../schema/fence-field.js';
 import { readModels } from '../schema/models.js';
+import { storeOver } from '../servers/locks.js';
 import { connectPostgres, postgresLogin } from '../servers/postgres.js';
-import { connectRedis, redisPlace } from '../servers/redis.js';
-import type { RedisNode, RedisServer } from '../servers/redis-server.js';
+import { openRedis, redisPlace } from '../servers/redis.js';
 import { type DatabaseOptions, databaseUrl, givenRedisUrls, type RedisOptions } from '../servers/urls.js';
 
 export interface DoctorOptions extends DatabaseOptions, RedisOptions {
@@ -32,12 +27,12 @@ const COLOURS = { ok: 'green', warning: 'yellow', fault: 'red', skipped: 'dim' }
   Status,
   string
 >;
-export const CHECKS = [...serverChecks, ...objectChecks, ...roleChecks, ...fenceChecks, ...sequenceChecks];
+export const CHECKS = [...serverChecks, ...objectChecks, ...fenceChecks, ...sequenceChecks];
 
 /** Checks both servers. Returns whether there is no fault; warnings do not count. */
 export async function doctor(context: Context, options: DoctorOptions): Promise<boolean> {
   // Both are looked for before anything is checked, so that what fails at one server does not hide the other.
-  const database = await databaseUrl(context, options);
+  const { url: database } = await databaseUrl(context, options);
   const given = await givenRedisUrls(context, options);
   const found = [...(await postgres(context, database, options)), ...(await redis(context, given, options))];
   const faults = found.filter(({ status }) => status === 'fault').length;
@@ -65,23 +60,22 @@ async function postgres(context: Context, url: string, options: DoctorOptions): 
     try {
       const { version, sql } = await packagedScript();
       const project = await projectHere(context, options);
-      const found = project instanceof Problem ? [] : expectedFences(project, options.field, database.schema);
+      const here = project instanceof Problem ? undefined : project;
       const subject: PostgresSubject = {
         database,
         role: options.role,
         fix: options.fix === true,
-        fences:
-          project instanceof Problem ? project : found.filter((model): model is ExpectedFence => !('columns' in model)),
-        unfenced: found.filter((model) => 'columns' in model),
-        migrates: project instanceof Problem || !project.history.isEmpty,
-        listed: project instanceof Problem ? [] : (project.datasource?.schemas ?? []),
-        objects: {
-          version,
-          names: objectsIn(sql),
-          forApplications: applicationFunctions(sql),
-          migration: project instanceof Problem ? undefined : project.history.objects,
-        },
-        ask: asking(database),
+        models: project instanceof Problem ? project : modelTables(project, options.field, database.schema),
+        migrates: here === undefined || !here.history.isEmpty,
+        listed: here?.datasource?.schemas ?? [],
+        version,
+        forApplications: applicationFunctions(sql),
+        migration: here?.history.objects,
+        ask: (text, values) =>
+          database.transaction('BEGIN READ ONLY', async (query) => {
+            await query(`SET LOCAL statement_timeout = '30s'`);
+            return await query(text, values);
+          }),
       };
       return await run('postgres', CHECKS, subject);
     } finally {
@@ -102,44 +96,34 @@ async function redis(
     return shown(context, [{ server: 'redis', check: 'connection', status: 'skipped', message }]);
   }
   const found: Reported[] = [];
-  for (const url of urls) found.push(...(await oneRedis(context, url, options)));
+  for (const url of urls) {
+    context.say();
+    found.push(...(await oneRedis(context, url, options)));
+  }
   return found;
 }
 
 async function oneRedis(context: Context, url: string, { keyPrefix }: DoctorOptions): Promise<Reported[]> {
-  context.say();
-  let server: RedisServer | undefined;
-  const failed = await asFindings(context, 'redis', async () => {
-    server = await connectRedis(context, url).catch(async (error: unknown) => {
-      // A server that answers has the titles of its nodes.
-      await title(context, 'Redis', redisPlace(context, url));
-      throw error;
-    });
-    return [];
-  });
-  if (server === undefined) return failed;
-  const stores = { store: server.store(keyPrefix), silent: server.store(keyPrefix, { wakeUps: false }) };
+  const server = await openRedis(context, url).catch((failure: unknown) => ({ failure }));
+  if (server.failure !== undefined || !('client' in server)) {
+    // A server that answers has the titles of its nodes.
+    await title(context, 'Redis', redisPlace(context, url));
+    return await asFindings(context, 'redis', () => Promise.reject(server.failure));
+  }
+  const [store, silent] = [storeOver(server.client, keyPrefix), storeOver(server.client, keyPrefix, 'poll')];
   try {
     const found: Reported[] = [];
-    for (const node of await server.nodes(keyPrefix)) {
+    for (const { shown: node, key, info } of await server.nodes(keyPrefix)) {
       if (found.length > 0) context.say();
-      found.push(...(await oneNode(context, node, stores)));
+      await title(context, 'Redis', node);
+      const look = async () => run('redis', redisChecks, { info: await info(), key, store, silent });
+      found.push(...(await asFindings(context, 'redis', look)).map((finding) => ({ ...finding, node })));
     }
     return found;
   } finally {
-    await Promise.all([stores.store.close(), stores.silent.close()]);
-    server.close();
+    await Promise.all([store.close(), silent.close()]);
+    await server.close();
   }
-}
-
-async function oneNode(
-  context: Context,
-  { shown: node, key, info }: RedisNode,
-  stores: Pick<RedisSubject, 'store' | 'silent'>,
-): Promise<Reported[]> {
-  await title(context, 'Redis', node);
-  const look = async () => run('redis', redisChecks, { info: await info(), key, ...stores });
-  return (await asFindings(context, 'redis', look)).map((finding) => ({ ...finding, node }));
 }
 
 /** What the findings of a server stand under, those of its connection, too. */
@@ -189,23 +173,19 @@ async function projectHere(context: Context, options: DoctorOptions): Promise<Pr
   }
 }
 
-/** Each model of the project, with its fence if it has one. */
-function expectedFences(
-  { schema, history }: ProjectHere,
-  given: string | undefined,
-  defaultSchema: string,
-): Array<ExpectedFence | UnfencedModel> {
+/** Each model of the project with its table, and its fence if it has one. */
+function modelTables({ schema, history }: ProjectHere, given: string | undefined, defaultSchema: string): ModelTable[] {
   const guards = history.guards();
   return readModels(schema).map((model) => {
     const table = { name: model.table, schema: model.schema };
-    const named = { model: model.name, table: tableName({ ...table, schema: table.schema ?? defaultSchema }) };
     const guard = guards.get(table);
-    const fence = fenceNameOf(model, given, guard);
-    const field = model.kind === 'model' && model.fields.find(({ name }) => name === fence);
-    if (!field) return { ...named, columns: model.fields.map(({ name, map }) => map ?? name) };
+    const name = fenceNameOf(model, given, guard);
+    const field = model.kind === 'model' ? model.fields.find((each) => each.name === name) : undefined;
     return {
-      ...named,
-      column: field.map ?? field.name,
+      model: model.name,
+      table: tableName({ ...table, schema: table.schema ?? defaultSchema }),
+      columns: model.fields.map((each) => each.map ?? each.name),
+      fence: field && (field.map ?? field.name),
       guard,
     };
   });

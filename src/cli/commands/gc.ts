@@ -1,7 +1,6 @@
 import type { Context } from '../context.js';
 import { codeOf, Misuse, Problem } from '../problem.js';
-import { refused } from '../servers/both.js';
-import { connectPostgres, notInstalled, type PostgresServer } from '../servers/postgres.js';
+import { connectPostgres, type PostgresServer, refused } from '../servers/postgres.js';
 import { type DatabaseOptions, databaseUrl } from '../servers/urls.js';
 import { visible } from '../visible.js';
 import { checkedKey } from './key.js';
@@ -51,7 +50,7 @@ const COUNT_RUNS = `SELECT count(*)::integer AS rows ${RUNS}`;
 export async function gc(context: Context, options: GcOptions): Promise<void> {
   const seconds = age(options.olderThan);
   const key = options.run === undefined ? undefined : checkedKey(options.run);
-  const database = await connectPostgres(context, await databaseUrl(context, options));
+  const database = await connectPostgres(context, (await databaseUrl(context, options)).url);
   try {
     const dryRun = options.dryRun === true;
     if (key !== undefined) {
@@ -107,14 +106,8 @@ async function collectRuns(database: PostgresServer, seconds: number, dryRun: bo
 }
 
 function notCollected(error: unknown, database: PostgresServer): unknown {
-  switch (codeOf(error)) {
-    case '42P01':
-      return notInstalled(database);
-    case '42501':
-      return new Problem(
-        `The role of ${database.shown} may not delete admission rows: give the URL of the role that owns the schema fenced_lock.`,
-      );
-    default:
-      return refused(error, database);
-  }
+  if (codeOf(error) !== '42501') return refused(error, database);
+  return new Problem(
+    `The role of ${database.shown} may not delete admission rows: give the URL of the role that owns the schema fenced_lock.`,
+  );
 }

@@ -1,7 +1,8 @@
+import type { LockHistory } from '../../call/history.js';
+import { history as turnsOf } from '../../call/history.js';
 import { columns } from '../columns.js';
 import type { Context } from '../context.js';
-import { type CommittedTurn, lastTurns } from '../locks/last-turns.js';
-import { withDatabase } from '../servers/both.js';
+import { withDatabase } from '../servers/postgres.js';
 import type { DatabaseOptions } from '../servers/urls.js';
 import { visible } from '../visible.js';
 import { checkedKey } from './key.js';
@@ -9,22 +10,30 @@ import { checkedKey } from './key.js';
 /** Shows the last turns of a key that have committed. */
 export async function history(context: Context, given: string, options: DatabaseOptions): Promise<void> {
   const key = checkedKey(given);
-  const { turns, last } = await withDatabase(context, options, (database) => lastTurns(key, database));
+  const { turns, last } = await withDatabase(context, options, ({ query }) => turnsOf(query, NO_ROOM, key));
   if (last.length === 0) context.say(`Postgres remembers no turn of ${visible(key)}.`);
   else say(context, last, turns);
-  context.document({ command: 'history', ok: true, key, turns, last });
+  const shown = last.map(({ turn, attempt, token = null, admittedAt = null }) => ({
+    turn,
+    attempt,
+    token,
+    admittedAt,
+  }));
+  context.document({ command: 'history', ok: true, key, turns, last: shown });
 }
 
-function say(context: Context, last: readonly CommittedTurn[], turns: string): void {
-  const cells = last.map(({ turn, attempt, token, admittedAt }) => [turn, attempt, token ?? '-', admittedAt ?? '-']);
+/** This process has recorded nothing. */
+const NO_ROOM = 0;
+
+function say(context: Context, last: LockHistory['last'], turns: bigint): void {
+  const cells = last.map(({ turn, attempt, token, admittedAt }) =>
+    [turn, attempt, token, admittedAt?.toISOString()].map((cell) => String(cell ?? '-')),
+  );
   const [headings = '', ...lines] = columns([['TURN', 'ATTEMPT', 'TOKEN', 'ADMITTED'], ...cells]);
   context.say(context.paint('bold', headings));
   for (const line of lines) context.say(line);
-  const isPart = BigInt(turns) > BigInt(last.length);
-  const which = isPart
-    ? `The last ${last.length} of ${turns} committed turns.`
-    : turns === '1'
-      ? 'The one committed turn.'
-      : `All ${turns} committed turns.`;
+  const isPart = turns > BigInt(last.length);
+  const all = turns === 1n ? 'The one committed turn.' : `All ${turns} committed turns.`;
+  const which = isPart ? `The last ${last.length} of ${turns} committed turns.` : all;
   context.say(`${which} Postgres keeps up to 16 of a key, and the token and the time of the last one only.`);
 }

@@ -1,16 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { OVERDUE, within } from '../../base/clock.js';
-import { DEFAULTS } from '../../options/options.js';
+import type { LockState } from '../../call/operators.js';
 import { columns } from '../columns.js';
 import type { Context } from '../context.js';
-import { hindrance, NO_KEY, NO_MATCH } from '../locks/no-keys.js';
-import { describe, type LockRow } from '../locks/state.js';
-import { cells, HEADINGS } from '../locks/text.js';
-import { advised, Misuse, Problem } from '../problem.js';
-import { type ServerOptions, toBeAsked, withServers } from '../servers/both.js';
-import { LastingServers } from '../servers/lasting.js';
-import type { PostgresServer } from '../servers/postgres.js';
-import type { Locks } from '../servers/redis-server.js';
+import { advised, Misuse } from '../problem.js';
+import { type Locks, openLocks, type ServerOptions, toBeAsked, withLocks } from '../servers/locks.js';
+import { cells, documented, HEADINGS, time } from './lock-state.js';
 
 export interface LsOptions extends ServerOptions {
   readonly filter?: string;
@@ -19,32 +13,22 @@ export interface LsOptions extends ServerOptions {
   readonly interval: number;
 }
 
-/** How long a look may take: a machine that was cut off tells nobody that its connections are gone; milliseconds. */
-const ANSWERS_WITHIN = 10_000;
-
 /** What one look has found. `warning`: why no key can be taken in this database. */
 interface Looked {
-  readonly keys: readonly LockRow[];
-  readonly missing: readonly string[];
+  readonly keys: readonly LockState[];
   readonly warning: string | undefined;
 }
 
 /** Lists the keys that are held or waited for. Without any, says so, and whether the database is why there is none. */
 export async function ls(context: Context, options: LsOptions, stopped: () => Promise<unknown>): Promise<void> {
   if (options.watch) return await watch(context, options, stopped());
-  const looked = await withServers(context, options, async ({ locks, database, asked }) => {
-    context.asks(asked);
-    return await look(locks, (work) => work(database), options);
-  });
-  const { keys, missing, warning } = looked;
-  for (const line of troubles(looked)) context.complain(`fenced-lock: ${line}`);
-  for (const line of table(context, looked, options)) context.say(line);
-  context.document({
-    command: 'ls',
-    ok: true,
-    keys,
-    ...(missing.length > 0 && { missing }),
-    ...(warning !== undefined && { warning }),
+  await withLocks(context, options, async (locks) => {
+    const looked = await look(locks, options);
+    const { keys, warning } = looked;
+    if (warning !== undefined) context.complain(`fenced-lock: ${warning}`);
+    for (const line of table(context, keys, options)) context.say(line);
+    const document = { command: 'ls', ok: true, keys: keys.map(documented) };
+    context.document({ ...document, ...(warning !== undefined && { warning }) });
   });
 }
 
@@ -53,19 +37,15 @@ async function watch(context: Context, options: LsOptions, stopped: Promise<unkn
   if (context.isJson)
     throw new Misuse('--watch shows the list to people: leave --json out, and call ls again and again.');
   context.asks(await toBeAsked(context, options));
-  const servers = new LastingServers(context, options);
-  const keyPrefix = options.keyPrefix ?? DEFAULTS.keyPrefix;
   const left = new AbortController();
   const { signal } = left;
+  // What fails at the start is more likely a wrong URL or a missing right than a restart.
+  const locks = await Promise.race([stopped, openLocks(context, options, true)]);
+  if (!isOpen(locks)) return;
   let shown: readonly string[] | undefined;
   const show = async () => {
-    const { round } = servers;
-    const looking = servers.withRedis(({ locks }) =>
-      look(locks(keyPrefix), (work) => servers.withDatabase(work, round), options),
-    );
-    const looked = await within(looking, ANSWERS_WITHIN);
-    if (looked === OVERDUE) throw new Problem(`The servers did not answer within ${ANSWERS_WITHIN / 1_000} s.`);
-    shown = [...troubles(looked), ...table(context, looked, options)];
+    const { keys, warning } = await look(locks, options);
+    shown = [...(warning === undefined ? [] : [warning]), ...table(context, keys, options)];
     return shown;
   };
   const loop = async () => {
@@ -76,11 +56,10 @@ async function watch(context: Context, options: LsOptions, stopped: Promise<unkn
         context.screen(context.now(), lines);
         failing = undefined;
       } catch (error) {
-        // What fails at the start is more likely a wrong URL or a missing right than a restart.
         if (shown === undefined || signal.aborted) throw error;
         failing ??= context.now();
-        servers.close();
-        const why = `Since ${timeOf(failing)} the servers cannot be asked, and are asked again: ${advised(error)}`;
+        const since = time(failing).slice(11);
+        const why = `Since ${since} the servers cannot be asked, and are asked again: ${advised(error)}`;
         context.screen(context.now(), [why, ...shown.map((line) => context.paint('dim', line))]);
       }
     }
@@ -90,34 +69,23 @@ async function watch(context: Context, options: LsOptions, stopped: Promise<unkn
     await Promise.race([stopped, loop()]);
   } finally {
     left.abort();
-    servers.close();
+    await locks.close();
   }
 }
 
-async function look(
-  locks: Locks,
-  ask: <T>(work: (database: PostgresServer) => Promise<T>) => Promise<T>,
-  { filter = '' }: LsOptions,
-): Promise<Looked> {
+const isOpen = (locks: unknown): locks is Locks => typeof (locks as Partial<Locks> | undefined)?.list === 'function';
+
+async function look(locks: Locks, { filter = '' }: LsOptions): Promise<Looked> {
   const found = await locks.list();
-  const matching = found.keys.filter(({ key }) => key.includes(filter));
-  const sorted = matching.toSorted((one, other) => (one.key < other.key ? -1 : 1));
-  const warning = found.keys.length === 0 ? await ask(hindrance) : undefined;
-  return { keys: await ask((database) => describe(sorted, database)), missing: found.missing, warning };
+  const keys = found.filter(({ key }) => key.includes(filter)).toSorted((one, other) => (one.key < other.key ? -1 : 1));
+  if (found.length > 0) return { keys, warning: undefined };
+  // A list without keys asks Postgres nothing, so it would look the same before the first migration. Any key will do.
+  const refusal = await locks.inspect('fenced-lock').catch((error: unknown) => ({ error }));
+  return { keys, warning: 'error' in refusal ? `No lock can be taken. ${advised(refusal.error)}` : undefined };
 }
 
-function troubles({ missing, warning }: Looked): string[] {
-  const absent = missing.map((why) => `Not all keys are here. ${why}`);
-  return warning === undefined ? absent : [...absent, `No lock can be taken. ${warning}`];
-}
-
-function table(context: Context, { keys, missing }: Looked, { filter }: LsOptions): string[] {
+function table(context: Context, keys: readonly LockState[], { filter }: LsOptions): string[] {
+  if (keys.length === 0) return [filter === undefined ? 'No key is held or waited for.' : 'No key matches.'];
   const [headings = '', ...lines] = columns([HEADINGS, ...keys.map(cells)]);
-  if (lines.length === 0 && missing.length === 0) return [filter === undefined ? NO_KEY : NO_MATCH];
   return [context.paint('bold', headings), ...lines];
-}
-
-/** UTC time in seconds. */
-function timeOf(date: Date): string {
-  return `${date.toISOString().slice(11, 19)}Z`;
 }

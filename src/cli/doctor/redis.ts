@@ -1,22 +1,26 @@
+import { randomUUID } from 'node:crypto';
+import { OVERDUE, within } from '../../base/clock.js';
 import { DOCS } from '../../base/errors.js';
-import { hearsOfRelease, sendHint, takeAndGiveBack, waitInQueue } from '../locks/rehearsal.js';
+import { Reply } from '../../base/reply.js';
+import type { Claim, LeaseStore } from '../../waiting/store.js';
 import { messageOf } from '../problem.js';
-import type { RedisServer } from '../servers/redis-server.js';
 import { type Check, fault, ok, warning } from './check.js';
 
 /** What the checks of Redis need. */
-export interface RedisSubject {
+interface RedisSubject {
   /** The fields of INFO. */
   readonly info: ReadonlyMap<string, string>;
   /** A key that this server stores and that nobody holds. */
   readonly key: string;
-  readonly store: ReturnType<RedisServer['store']>;
+  readonly store: LeaseStore;
   /** The same store without pub/sub, as with `wake: 'poll'`. */
-  readonly silent: ReturnType<RedisServer['store']>;
+  readonly silent: LeaseStore;
 }
 
-const OLDEST = [6, 2] as const;
 const NEARLY_FULL = 0.9;
+/** How long a test key may stay, if releasing it is what fails; milliseconds. */
+const LEASE_TIME = 5_000;
+const HEARD_WITHIN = 2_000;
 
 const version: Check<RedisSubject> = {
   name: 'version',
@@ -26,20 +30,20 @@ const version: Check<RedisSubject> = {
     if (valkey !== undefined) return ok(`Valkey ${valkey}.`);
     const text = info.get('redis_version') ?? '';
     const [major = 0, minor = 0] = text.split('.').map(Number);
-    if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return ok(`Redis ${text}.`);
-    return fault(
-      `Redis ${text || 'of an unknown version'} is older than 6.2.`,
-      'Upgrade the server to Redis 6.2 or later.',
-    );
+    if (major > 6 || (major === 6 && minor >= 2)) return ok(`Redis ${text}.`);
+    const message = `Redis ${text || 'of an unknown version'} is older than 6.2.`;
+    return fault(message, 'Upgrade the server to Redis 6.2 or later.');
   },
 };
+
+const modeOf = (info: RedisSubject['info']) => info.get('redis_mode') ?? info.get('server_mode');
 
 const role: Check<RedisSubject> = {
   name: 'role',
   essential: true,
   async look({ info }) {
     if (info.get('role') !== 'slave') return ok('Writes are possible.');
-    if (isOfCluster(info)) return ok('A replica, which knows the way to its master.');
+    if (modeOf(info) === 'cluster') return ok('A replica, which knows the way to its master.');
     return fault('This server is a read-only replica.', 'Connect to the primary, or through Sentinel.');
   },
 };
@@ -48,21 +52,21 @@ const mode: Check<RedisSubject> = {
   name: 'mode',
   essential: true,
   async look({ info }) {
-    const text = info.get('redis_mode') ?? info.get('server_mode');
-    if (text === 'sentinel') {
-      return fault(
-        'This is a Sentinel: it knows where the primary is, and keeps nothing.',
-        'Give the URL of the primary here, which SENTINEL get-master-addr-by-name says; in the application new Redis({ sentinels, name }).',
-      );
+    switch (modeOf(info)) {
+      case 'sentinel':
+        return fault(
+          'This is a Sentinel: it knows where the primary is, and keeps nothing.',
+          'Give the URL of the primary here, which SENTINEL get-master-addr-by-name says; in the application new Redis({ sentinels, name }).',
+        );
+      case 'cluster':
+        return ok(
+          'A node of a Cluster: the application needs new Cluster([…]), since one server is refused most keys.',
+        );
+      default:
+        return ok('One server.');
     }
-    if (!isOfCluster(info)) return ok('One server.');
-    return ok('A node of a Cluster: the application needs new Cluster([…]), since one server is refused most keys.');
   },
 };
-
-function isOfCluster(info: ReadonlyMap<string, string>): boolean {
-  return (info.get('redis_mode') ?? info.get('server_mode')) === 'cluster';
-}
 
 const memory: Check<RedisSubject> = {
   name: 'memory',
@@ -108,57 +112,75 @@ const replicas: Check<RedisSubject> = {
   },
 };
 
+/** Runs what a lock needs, on a key that nobody holds. */
 const scripts: Check<RedisSubject> = {
   name: 'scripts',
   essential: true,
-  look: ({ silent, key }) =>
-    takeAndGiveBack(silent, key).then(
-      () => ok('A lock was taken, extended and released.'),
-      (error: unknown) =>
-        fault(
-          `A lock was refused: ${messageOf(error)}.`,
-          `See "Hardening" in ${DOCS}topologies.md, and ${DOCS}rights.md.`,
-        ),
-    ),
+  async look({ silent: store, key }) {
+    const [claim, contender] = [claimOf(key), claimOf(key)];
+    try {
+      await store.acquire(claim);
+      const [extension] = await store.extend([claim]);
+      if (extension instanceof Error) throw extension;
+      await store.yield(claim);
+      await store.transfer(claim, contender.holder);
+      await store.force(key, contender.holder);
+      await store.acquire(claim);
+      await store.acquire(contender, { enter: LEASE_TIME });
+      await store.release(contender);
+      await store.release(claim);
+      return ok('A lock was taken, extended and released.');
+    } catch (error) {
+      return fault(
+        `A lock was refused: ${messageOf(error)}.`,
+        `See "Hardening" in ${DOCS}topologies.md, and ${DOCS}rights.md.`,
+      );
+    }
+  },
 };
 
+/** Whether a process that waits receives the wake-up of a release. */
 const wakeUps: Check<RedisSubject> = {
   name: 'wake-ups',
   async look({ store, key }) {
+    const [holder, contender] = [claimOf(key), claimOf(key)];
+    const remedy = "let the application use wake: 'poll'.";
     try {
-      if (!(await hearsOfRelease(store, key))) {
-        return warning(
-          'A release was published, but its wake-up did not arrive.',
-          "Connect to the server itself, or let the application use wake: 'poll'.",
-        );
-      }
+      const heard = new Reply<void>();
+      const watch = await store.watch(key, () => heard.resolve());
+      await store.acquire(holder);
+      await store.acquire(contender, { enter: LEASE_TIME });
+      await store.release(holder);
+      const answer = await within(heard.promise, HEARD_WITHIN);
+      await store.release(contender);
+      watch.close();
+      if (answer !== OVERDUE) return ok('The wake-up of a release arrived.');
     } catch (error) {
-      return warning(
-        `Wake-ups were refused: ${messageOf(error)}.`,
-        `See ${DOCS}rights.md, or let the application use wake: 'poll'.`,
-      );
+      return warning(`Wake-ups were refused: ${messageOf(error)}.`, `See ${DOCS}rights.md, or ${remedy}`);
     }
-    return await sendHint(store, key).then(
-      () => ok('The wake-up of a release arrived.'),
-      (error: unknown) =>
-        warning(
-          `The hint of a COMMIT was refused: ${messageOf(error)}. The next process begins its work later without it.`,
-          `Grant this user what ${DOCS}rights.md names.`,
-        ),
-    );
+    const message = 'A release was published, but its wake-up did not arrive.';
+    return warning(message, `Connect to the server itself, or ${remedy}`);
   },
 };
 
 /** The names of who waits are read for people alone (LRANGE). */
 const views: Check<RedisSubject> = {
   name: 'views',
-  look: async ({ silent, key }) =>
-    (await waitInQueue(silent, key)) !== undefined
-      ? ok('Who waits can be shown.')
-      : warning(
-          'The names of who waits cannot be shown. Locks work without.',
-          `Grant +lrange to this user, as ${DOCS}rights.md says.`,
-        ),
+  async look({ silent: store, key }) {
+    const [holder, contender] = [claimOf(key), claimOf(key)];
+    await store.acquire(holder);
+    await store.acquire(contender, { enter: LEASE_TIME });
+    const { waiters } = await store.inspect(key, 1);
+    await store.release(contender);
+    await store.release(holder);
+    if (waiters !== undefined) return ok('Who waits can be shown.');
+    return warning(
+      'The names of who waits cannot be shown. Locks work without.',
+      `Grant +lrange to this user, as ${DOCS}rights.md says.`,
+    );
+  },
 };
+
+const claimOf = (key: string): Claim => ({ key, holder: randomUUID(), leaseTime: LEASE_TIME });
 
 export const redisChecks = [version, role, mode, memory, eviction, persistence, replicas, scripts, wakeUps, views];

@@ -1,104 +1,249 @@
-import { randomUUID } from 'node:crypto';
-import { type LeaseStore, MOST_WAITERS } from '../../lease/store.js';
-import type { ClusterClient, RedisClient } from '../../redis/client.js';
-import { RedisStore } from '../../redis/store.js';
+import type { Cluster, Redis } from 'ioredis';
+import { namesOf } from '../../redis/names.js';
+import { slotOf } from '../../redis/topology/slot.js';
 import type { Context } from '../context.js';
-import { Problem } from '../problem.js';
-import { clusterOf, listOf, masterOf, mastersOf } from './cluster.js';
-import { addressOf, clientFor, connected, infoOf, loadClient, placeOf, refusedAt, WITHIN } from './ioredis.js';
-import type { Locks, RedisServer, StoreOptions } from './redis-server.js';
+import { Misuse, Problem } from '../problem.js';
+import { FORMS, isLoginRefused, remedyFor, saidByRedis } from './remedy.js';
+import { refuseMalformed } from './urls.js';
 
-/** A Redis server after a try to connect. */
-export interface RedisServerClient extends RedisServer {
+/** How long a server may take to answer; milliseconds. */
+export const WITHIN = 5_000;
+/** Between two tries to connect again, where the command goes on for ever; milliseconds. */
+const AGAIN_AFTER = 1_000;
+/** How many random keys are tried to find one that a master stores: the master may have only one of 16 384 slots. */
+const TRIES = 200_000;
+
+/** The fields of INFO, as far as this user may read them. */
+type Info = ReadonlyMap<string, string>;
+
+/** A Redis server after a try to connect, or the Cluster that it belongs to. */
+export interface RedisServer {
+  /** `host:port`, for messages. */
+  readonly shown: string;
+  /** The same, and the number of its database if that is not the first. */
+  readonly place: string;
+  /** The mode according to INFO, such as `standalone`, `cluster` or `sentinel`; `undefined` if unknown. */
+  readonly mode: string | undefined;
   /** Why the server cannot be used. */
   readonly failure: Problem | undefined;
+  readonly client: Redis | Cluster;
+  /** The server itself, or each master of the Cluster. */
+  nodes(keyPrefix: string): Promise<readonly RedisNode[]>;
+  /** Resolves when what was sent has been answered. */
+  close(): Promise<void>;
+}
+
+/** A server that stores keys. */
+interface RedisNode {
+  /** `host:port`, for messages. */
+  readonly shown: string;
+  /** A key that this server stores and that nobody holds. */
+  readonly key: string;
+  /** @throws Problem */
+  info(): Promise<Info>;
 }
 
 /** Where this URL leads, without connecting. @throws Problem if it is invalid. */
 export async function redisPlace(context: Context, url: string): Promise<string> {
   context.hide(url);
-  const { Redis } = await loadClient();
-  return placeOf(clientFor(Redis, url));
+  return placeOf(clientFor((await driver()).Redis, url));
 }
 
-/** @throws Problem if the server cannot be reached. */
-export async function connectRedis(context: Context, url: string): Promise<RedisServer> {
-  const server = await openRedis(context, url);
-  if (server.failure) throw server.failure;
-  return server;
+/**
+ * Connects to the servers of the application: one, or independent nodes, of which a majority decides. Unreachable ones are
+ * only reported while the others are enough.
+ *
+ * @param lasting whether a connection that is lost is made again.
+ * @throws Problem
+ */
+export async function connectRedis(
+  context: Context,
+  urls: readonly string[],
+  lasting = false,
+): Promise<readonly RedisServer[]> {
+  const servers: RedisServer[] = [];
+  try {
+    for (const url of urls) servers.push(await openRedis(context, url, lasting));
+    check(context, servers);
+    return servers;
+  } catch (error) {
+    await Promise.all(servers.map((server) => server.close()));
+    throw error;
+  }
 }
 
-/** Connects to a server. If it cannot be reached, its methods reject. @throws Problem if the URL is invalid. */
-export async function openRedis(context: Context, url: string): Promise<RedisServerClient> {
+function check(context: Context, servers: readonly RedisServer[]): void {
+  const names = servers.map(({ shown }) => shown);
+  const twice = names.find((name, index) => names.indexOf(name) < index);
+  if (twice !== undefined) throw new Misuse(`--redis-url leads to ${twice} twice: once for each node.`);
+  const failures = servers.flatMap(({ failure }) => failure ?? []);
+  if (failures.length * 2 >= servers.length) {
+    const [only, ...others] = failures as [Problem, ...Problem[]];
+    throw others.length === 0 ? only : new Problem(failures.map(({ message }) => message).join(' '));
+  }
+  for (const { shown, mode } of servers) {
+    if (mode === 'sentinel') {
+      throw new Problem(
+        `Redis at ${shown} is a Sentinel, which keeps no locks: give the URL of the primary. ` +
+          'SENTINEL get-master-addr-by-name <name> says where that is.',
+      );
+    }
+    if (mode === 'cluster' && servers.length > 1) {
+      throw new Problem(`${shown} is a node of a Cluster: give --redis-url once, for any node.`);
+    }
+  }
+  for (const { message } of failures) context.complain(`fenced-lock: ${message} The other nodes decide.`);
+}
+
+/** Connects to a server. If it cannot be reached, `failure` says why. @throws Problem if the URL is invalid. */
+export async function openRedis(context: Context, url: string, lasting = false): Promise<RedisServer> {
   context.hide(url);
-  const { Cluster, Redis } = await loadClient();
-  const redis = clientFor(Redis, url);
-  const shown = addressOf(redis);
+  const { Cluster, Redis } = await driver();
+  const redis = clientFor(Redis, url, lasting);
   const { failure, info } = await connected(redis);
   // A node of a Cluster knows the other nodes.
-  const cluster = info.get('cluster_enabled') === '1' ? clusterOf(Cluster, redis) : undefined;
-  const client = (cluster ?? redis) as unknown as RedisClient | ClusterClient;
-  const store = (keyPrefix: string, { wakeUps = true, offerTime }: StoreOptions = {}) =>
-    new RedisStore(
-      client,
-      { keyPrefix, commandTimeout: WITHIN, wakeUps, ...(offerTime !== undefined && { offerTime }) },
-      () => {},
-    );
-  const itself = { shown: placeOf(redis), key: freshKey(), info: () => infoOf(redis) };
+  const cluster = info.get('cluster_enabled') === '1' ? clusterOf(Cluster, redis, lasting) : undefined;
   return {
-    shown,
+    shown: addressOf(redis),
     place: placeOf(redis),
     failure,
     mode: info.get('redis_mode') ?? info.get('server_mode'),
-    get isConnected() {
-      const { status } = cluster ?? redis;
-      // The client of a Cluster connects when it is first used.
-      return status === 'ready' || (cluster !== undefined && !['close', 'disconnecting', 'end'].includes(status));
+    client: cluster ?? redis,
+    async nodes(keyPrefix) {
+      const masters = cluster === undefined ? [] : await mastersOf(cluster, redis, keyPrefix);
+      if (masters.length > 0) return masters;
+      return [{ shown: placeOf(redis), key: freshKey(), info: () => infoOf(redis) }];
     },
-    nodes: async (keyPrefix) => {
-      const masters = cluster === undefined ? [] : await mastersOf(cluster, redis, keyPrefix, freshKey);
-      return masters.length === 0 ? [itself] : masters;
-    },
-    locks: (keyPrefix) => {
-      if (cluster === undefined) return locksOn(store(keyPrefix), () => shown);
-      const locks = locksOn(store(keyPrefix), (key) => masterOf(cluster, keyPrefix, key) ?? shown);
-      return { ...locks, list: () => listOf(cluster, redis, keyPrefix, locks.list) };
-    },
-    store,
-    close: () => {
+    async close() {
+      const { status } = redis;
+      if (status === 'ready') await Promise.allSettled([cluster?.status === 'ready' && cluster.quit(), redis.quit()]);
       cluster?.disconnect();
       redis.disconnect();
     },
   };
 }
 
-/** Why a server that could be used cannot be used any more; `undefined`: it can. */
-export function lossOf({ shown, isConnected }: RedisServer): string | undefined {
-  return isConnected ? undefined : `Redis at ${shown} is not connected any more.`;
-}
-
-function freshKey(): string {
-  return `fenced-lock doctor ${randomUUID()}`;
-}
-
-/** @throws Problem */
-export function checkKeepsLocks({ shown, mode }: RedisServer): void {
-  if (mode !== 'sentinel') return;
+/** @throws Problem if the URL is invalid. */
+function clientFor(Client: typeof Redis, url: string, lasting = false): Redis {
+  refuseMalformed(url, 'Redis');
+  if (!/^rediss?:\/\//.test(url)) {
+    throw new Problem('The Redis URL must begin with redis:// or rediss://.', {
+      remedy: `Write it as ${FORMS.redis}.`,
+    });
+  }
+  let redis: Redis | undefined;
+  try {
+    redis = new Client(url, {
+      enableReadyCheck: false,
+      maxRetriesPerRequest: 0,
+      connectTimeout: WITHIN,
+      commandTimeout: WITHIN,
+      lazyConnect: true,
+      // A server that is down is reported at once.
+      retryStrategy: () => (lasting ? AGAIN_AFTER : null),
+    });
+  } catch {
+    // The message of ioredis may contain parts of the URL.
+  }
+  if (redis !== undefined && /^\d+$/.test(String(redis.options.db))) return redis;
   throw new Problem(
-    `Redis at ${shown} is a Sentinel, which keeps no locks: give the URL of the primary. ` +
-      'SENTINEL get-master-addr-by-name <name> says where that is.',
+    'The Redis URL cannot be read: check that it is one URL, that special characters in it are percent-encoded, and that ' +
+      'its database is a number.',
   );
 }
 
-/**
- * Converts the store's failures to Problems. `where` is called after the failure, when the master of the key is known
- * best.
- */
-export function locksOn(store: LeaseStore, where: (key?: string) => string): Locks {
-  const refused = (key?: string) => (cause: unknown) => refusedAt(where(key))(cause);
-  return {
-    inspect: (key) => store.inspect(key, MOST_WAITERS).catch(refused(key)),
-    list: async () => ({ keys: await store.list().catch(refused()), missing: [] }),
-    force: (key, holder) => store.force(key, holder).catch(refused(key)),
-  };
+/** A Cluster client with the options of one node's URL. */
+function clusterOf(Client: typeof Cluster, { options }: Redis, lasting: boolean): Cluster {
+  const { host = 'localhost', port = 6379, keyPrefix, replyMapping, ...others } = options;
+  const cluster = new Client([{ host, port }], {
+    lazyConnect: true,
+    // A Cluster that does not serve all keys still serves some.
+    enableReadyCheck: false,
+    clusterRetryStrategy: () => (lasting ? AGAIN_AFTER : null),
+    ...(keyPrefix !== undefined && { keyPrefix }),
+    redisOptions: { ...others, ...(replyMapping && { replyMapping }) },
+  });
+  cluster.on('error', () => {});
+  return cluster;
+}
+
+async function connected(redis: Redis): Promise<{ readonly failure: Problem | undefined; readonly info: Info }> {
+  let reason: unknown;
+  redis.on('error', (error) => {
+    reason = error;
+  });
+  const failed = (what: string, cause: unknown) => ({
+    failure: new Problem(`Redis at ${addressOf(redis)}${what}: ${saidByRedis(cause)}.`, {
+      cause,
+      remedy: remedyFor(cause),
+    }),
+    info: new Map(),
+  });
+  try {
+    await redis.connect();
+  } catch (cause) {
+    const why = reason ?? cause;
+    return failed(isLoginRefused(why) ? ' refuses the login' : ' cannot be reached', why);
+  }
+  const info = parse(await redis.info().catch(() => ''));
+  if (reason === undefined) return { failure: undefined, info };
+  // The SELECT failed, so the client would use another database.
+  redis.disconnect();
+  return failed('', reason);
+}
+
+/** The masters that store keys of this prefix; empty if the Cluster does not tell who serves the slots. */
+async function mastersOf(cluster: Cluster, one: Redis, keyPrefix: string): Promise<RedisNode[]> {
+  if (cluster.status === 'wait') await cluster.connect().catch(() => {});
+  const addresses = [...new Set(cluster.slots.flatMap((nodes) => nodes?.[0] ?? []))];
+  return addresses.flatMap((address) => {
+    const key = keyAt(cluster, address, keyPrefix);
+    return key === undefined ? [] : { shown: address, key, info: () => infoAt(one, address) };
+  });
+}
+
+function keyAt(cluster: Cluster, address: string, keyPrefix: string): string | undefined {
+  const prefix = `${cluster.options.keyPrefix ?? ''}${keyPrefix}`;
+  for (let tries = 0; tries < TRIES; tries++) {
+    const key = freshKey();
+    if (cluster.slots[slotOf(namesOf(prefix, key).lease)]?.[0] === address) return key;
+  }
+  return undefined;
+}
+
+/** Over a connection of its own to the node, which may be down. @throws Problem */
+async function infoAt(one: Redis, address: string): Promise<Info> {
+  const colon = address.lastIndexOf(':');
+  const node = one.duplicate({ host: address.slice(0, colon), port: Number(address.slice(colon + 1)) });
+  try {
+    const { failure } = await connected(node);
+    if (failure) throw failure;
+    return await infoOf(node);
+  } finally {
+    node.disconnect();
+  }
+}
+
+async function infoOf(redis: Redis): Promise<Info> {
+  try {
+    return parse(await redis.info());
+  } catch (cause) {
+    throw new Problem(`Redis at ${addressOf(redis)}: ${saidByRedis(cause)}.`, { cause, remedy: remedyFor(cause) });
+  }
+}
+
+const freshKey = () => `fenced-lock doctor ${crypto.randomUUID()}`;
+const addressOf = ({ options: { host = 'localhost', port = 6379 } }: Redis) => `${host}:${port}`;
+const placeOf = (redis: Redis) => (redis.options.db ? `${addressOf(redis)}/${redis.options.db}` : addressOf(redis));
+const parse = (info: string): Info =>
+  new Map([...info.matchAll(/^(\w+):([^\r\n]*)/gm)].map(([, name, value]) => [name ?? '', value ?? '']));
+
+/** Loaded only by commands that connect to Redis. */
+async function driver(): Promise<Pick<typeof import('ioredis'), 'Cluster' | 'Redis'>> {
+  return await import('ioredis').catch((cause: unknown) => {
+    throw new Problem('This command needs the client of Redis.', {
+      cause,
+      remedy: 'Install it: npm install ioredis@6.',
+    });
+  });
 }

@@ -16,7 +16,7 @@ const FROM_WHERE =
   "config begins with import 'dotenv/config'.";
 
 /** Where a URL was found. */
-export type Place = 'option' | 'environment' | 'config';
+type Place = 'option' | 'environment' | 'config';
 
 /** A place for people, with what the URL is called there. */
 export function shownPlace(place: Place, names: { readonly option: string; readonly variable: string }): string {
@@ -44,12 +44,7 @@ export function refuseMalformed(url: string, whose: 'database' | 'Redis'): void 
 }
 
 /** The first of --database-url, DATABASE_URL, and the datasource of the Prisma config. @throws Problem if there is none. */
-export async function databaseUrl(context: Context, options: DatabaseOptions): Promise<string> {
-  return (await foundDatabaseUrl(context, options)).url;
-}
-
-/** The same, and where it was found. @throws Problem if there is none. */
-export async function foundDatabaseUrl(
+export async function databaseUrl(
   context: Context,
   options: DatabaseOptions,
 ): Promise<{ readonly url: string; readonly place: Place }> {
@@ -70,19 +65,13 @@ export interface RedisOptions extends ProjectOptions {
 }
 
 /** All --redis-url options, else REDIS_URL. @throws Problem if there is none. */
-export async function redisUrls(context: Context, options: RedisOptions): Promise<readonly [string, ...string[]]> {
-  return (await foundRedisUrls(context, options)).urls;
-}
-
-/** The same, and where they were found. @throws Problem if there is none. */
-export async function foundRedisUrls(
+export async function redisUrls(
   context: Context,
   options: RedisOptions,
-): Promise<{ readonly urls: readonly [string, ...string[]]; readonly place: Place }> {
+): Promise<{ readonly urls: readonly string[]; readonly place: Place }> {
   const { urls, reason } = await givenRedisUrls(context, options);
-  const [first, ...others] = urls;
-  if (first === undefined) throw new Problem(`Which Redis? ${reason}`);
-  return { urls: [first, ...others], place: placeOf(options.redisUrl, context.givenEnv['REDIS_URL']) };
+  if (urls.length === 0) throw new Problem(`Which Redis? ${reason}`);
+  return { urls, place: placeOf(options.redisUrl, context.givenEnv['REDIS_URL']) };
 }
 
 function placeOf(option: unknown, variable: unknown): Place {

@@ -1,6 +1,6 @@
 import type { ClusterClient, RedisClient, RedisSubscriberClient } from '../client.js';
-import type { PubSub } from '../pubsub/subscriber-connection.js';
 import { listen } from '../shared-listeners.js';
+import type { PubSub } from '../subscriber/subscriber-connection.js';
 import { handleAsking } from './asking.js';
 import { ConnectFailures } from './connect-failures.js';
 import { Reconnector } from './reconnector.js';

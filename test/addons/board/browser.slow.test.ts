@@ -8,7 +8,7 @@ import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type BoardOptions, createBoard, toNodeListener } from '../../../src/addons/board/index.js';
 import { StaleTokenError } from '../../../src/index.js';
-import { namesOf } from '../../../src/redis/keys.js';
+import { namesOf } from '../../../src/redis/names.js';
 import { HOSTILE, isHarmless } from '../../cli/operator.js';
 import { chromiumPath, NO_CHROMIUM, startChromium } from '../../support/chromium.js';
 import { eventually } from '../../support/eventually.js';

@@ -125,9 +125,7 @@ describeWithShop('@Transactional() and TransactionHost', () => {
     expect(await sales.locked(key, async () => host.tx === currentTx(prisma))).toBe(true);
     // For what asks for a transaction there is one in a transactional method.
     expect(await sales.lockedTransaction(key, () => stock.mandatory(id))).toBe(10);
-    expect(await sales.lockedTransaction(key, async () => 'stock' in host.tx && Object.keys(host.tx))).toContain(
-      'stock',
-    );
+    expect(await sales.lockedTransaction(key, async () => 'stock' in host.tx)).toBe(true);
     expect(host.tx === prisma).toBe(true);
   });
 

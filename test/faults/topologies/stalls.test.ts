@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { namesOf } from '../../../src/redis/keys.js';
+import { namesOf } from '../../../src/redis/names.js';
 import { eventually } from '../../support/eventually.js';
 import { Gaps, startWriters } from '../../support/gaps.js';
 import { connectTo } from '../../support/redis-site.js';

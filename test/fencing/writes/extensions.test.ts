@@ -1,10 +1,10 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { describe, expect, inject, test } from 'vitest';
-import { fencedLock, InvalidOptionError, type LockTx } from '../../../src/index.js';
+import { fencedLock, type LockTx } from '../../../src/index.js';
 import { type Prisma, PrismaClient } from '../../generated/prisma/client.js';
 import { describeOfEachKind, ofKind } from '../../support/client-kinds.js';
 import { FenceWorld } from '../../support/fence-world.js';
-import { describeWithShop, gate, Shop, type ShopClient } from '../../support/shop.js';
+import { describeWithShop, Shop, type ShopClient } from '../../support/shop.js';
 
 /** Above every token. */
 const FRESHER = 9_000_000_000_000_000_000n;
@@ -119,17 +119,6 @@ describeWithShop('an extension of the client, and a model without a guard', () =
     expect((await shop.row(id))?.quantity).toBe(7);
   });
 
-  test.each(SIDES)('applied %s: computes a field of the row that an upsert gives', async (side) => {
-    const { id, key } = await shop.product(10);
-    const client = extended(side, () => ({
-      result: { stock: { label: { needs: { product: true }, compute: () => 'computed' } } },
-    }));
-    const row = await client.$withLock(key, (tx) =>
-      tx.stock.upsert({ where: { id }, update: { quantity: 9 }, create: { product: key, quantity: 9 } }),
-    );
-    expect(row).toMatchObject({ id, quantity: 9, label: 'computed' });
-  });
-
   /** Recipes for row-level security do so; `how`: how they set the variable of the session. */
   const ownTransactions = (how: '$executeRaw' | '$queryRaw') => (base: object) => ({
     query: {
@@ -171,8 +160,6 @@ describeWithShop('an extension of the client, and a model without a guard', () =
 
     const READS: Record<string, (tx: LockTx<ShopClient>, id: number) => Promise<unknown>> = {
       'stock.findUnique': (tx, id) => tx.stock.findUnique({ where: { id } }),
-      'stock.findMany': (tx, id) => tx.stock.findMany({ where: { id } }),
-      'stock.count': (tx) => tx.stock.count(),
       'order.findFirst': (tx, id) => tx.order.findFirst({ where: { stockId: id } }),
     };
 
@@ -197,58 +184,13 @@ describeWithShop('an extension of the client, and a model without a guard', () =
       },
     );
   });
-
-  test.each(SIDES)('applied %s, that is late: the operation says that its transaction has ended', async (side) => {
-    const { key } = await shop.product(10);
-    const went = gate();
-    const client = extended(side, () => ({
-      query: {
-        ledger: {
-          async create({ args, query }: { args: unknown; query: (args: unknown) => Promise<unknown> }) {
-            await went.opened;
-            return await query(args);
-          },
-        },
-      },
-    }));
-    const controller = new AbortController();
-    const late = gate<unknown>();
-    const held = client.$withLock(
-      key,
-      async (tx) => {
-        const data = { key, token: 1n, before: 1, after: 1, worker: 'none' };
-        const created = tx.ledger.create({ data }).catch((error: unknown) => late.open(error));
-        controller.abort(new Error('closing time'));
-        await created;
-      },
-      { signal: controller.signal },
-    );
-    await expect(held).rejects.toThrow('closing time');
-    went.open();
-    expect(await late.opened).toMatchObject({ code: 'CLOSED', key });
-    expect(await prisma.ledger.count({ where: { key } })).toBe(0);
-  });
 });
 
 describeOfEachKind('writes of one `Promise.all`, on models without a guard', (kind) => {
   const shop = new Shop();
   const prisma = ofKind(kind, shop.client().prisma);
 
-  test('are executed in the order of the calls, however many statements each takes', async () => {
-    const { id, key } = await shop.product(10);
-    const where = { id };
-    await prisma.$withLock(key, (tx) =>
-      Promise.all([
-        tx.stock.upsert({ where, update: { quantity: 1 }, create: { product: key, quantity: 1 } }),
-        tx.stock.update({ where, data: { quantity: { multiply: 10 } } }),
-        tx.stock.update({ where: { id, orders: { none: {} } }, data: { quantity: { increment: 5 } } }),
-        tx.stock.updateMany({ where, data: { quantity: { multiply: 2 } } }),
-      ]),
-    );
-    expect((await shop.row(id))?.quantity).toBe(30);
-  });
-
-  test('are executed in that order among raw SQL and writes of other models', async () => {
+  test('are executed in the order of the calls, however many statements each takes, among raw SQL and other models', async () => {
     const { id, key } = await shop.product(10);
     const raw = (tx: LockTx<ShopClient>) =>
       tx.$executeRaw`UPDATE "Stock" SET quantity = quantity * 10 WHERE id = ${id}`;
@@ -276,19 +218,8 @@ describeOfEachKind('writes of one `Promise.all`, on models without a guard', (ki
     await shop.admin.query('UPDATE "Stock" SET fence = 9000000000000000000 WHERE id = $1', [fresher.id]);
     const failing: Record<string, (tx: LockTx<ShopClient>) => Promise<unknown>> = {
       raw: (tx) => tx.$executeRaw`SELECT 1 / 0`,
-      'raw behind a write': (tx) =>
-        Promise.all([tx.stock.update({ where: { id }, data: { quantity: 1 } }), tx.$executeRaw`SELECT 1 / 0`]),
-      'a read behind a write': (tx) =>
-        Promise.all([
-          tx.stock.update({ where: { id }, data: { quantity: 1 } }),
-          tx.stock.findUniqueOrThrow({ where: { id: -1 } }),
-        ]),
-      'of another model': (tx) => tx.ledger.update({ where: { id: -1 }, data: { after: 1 } }),
-      fenced: (tx) => tx.stock.update({ where: { id: -1 }, data: { quantity: 1 } }),
       'of several statements': (tx) =>
         tx.stock.upsert({ where: { id: -1 }, update: {}, create: { id, product: key, quantity: 1 } }),
-      'of wrong arguments': (tx) =>
-        tx.stock.update({ where: { id, orders: { nonsense: 1 } as never }, data: { quantity: 1 } }),
       stale: (tx) => tx.stock.update({ where: { id: fresher.id }, data: { quantity: 1 } }),
     };
     const { stackTraceLimit } = Error;
@@ -305,64 +236,6 @@ describeOfEachKind('writes of one `Promise.all`, on models without a guard', (ki
       Error.stackTraceLimit = stackTraceLimit;
     }
   });
-
-  test('may write a row that one of them makes, and refer to it', async () => {
-    const { id, key } = await shop.product(10);
-    const product = `new ${key}`;
-    const make = { where: { product }, update: { quantity: 2 }, create: { id: -id, product, quantity: 1 } };
-    const [made, again, order] = await prisma.$withLock(key, (tx) =>
-      Promise.all([
-        tx.stock.upsert(make),
-        tx.stock.upsert(make),
-        tx.order.create({ data: { stockId: -id, buyer: key, quantity: 1 } }),
-      ]),
-    );
-    expect([made.quantity, again.quantity, order.stockId]).toEqual([1, 2, -id]);
-  });
-
-  test('go on behind one that finds no row', async () => {
-    const { id, key } = await shop.product(10);
-    const settled = await prisma.$withLock(key, (tx) =>
-      Promise.allSettled([
-        tx.stock.update({ where: { id: -id }, data: { quantity: 1 } }),
-        tx.stock.update({ where: { id }, data: { quantity: 1 } }),
-      ]),
-    );
-    expect(settled.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
-    expect((await shop.row(id))?.quantity).toBe(1);
-  });
-});
-
-describeWithShop('a read of one `Promise.all`, behind a write of a model without a guard', () => {
-  const shop = new Shop();
-  const { prisma } = shop.client();
-
-  test('sees a write of one statement, if no extension lets it go first', async () => {
-    const { id, key } = await shop.product(10);
-    const entry = { key, token: 1n, before: 0, worker: 'none' };
-    const held = prisma.$withLock(key, async (tx) => {
-      const [, made] = await Promise.all([
-        tx.ledger.create({ data: { ...entry, after: 1 } }),
-        tx.ledger.findMany({ where: { key } }),
-      ]);
-      expect(made).toMatchObject([{ after: 1 }]);
-      const [, changed] = await Promise.all([
-        tx.$executeRaw`UPDATE "Ledger" SET after = 5 WHERE key = ${key}`,
-        tx.ledger.findMany({ where: { key } }),
-      ]);
-      expect(changed).toMatchObject([{ after: 5 }]);
-      // Also behind one that was refused before it was sent.
-      const nested = { orders: { create: { buyer: 'nobody', quantity: 1 } } };
-      const refused = tx.stock.update({ where: { id }, data: nested });
-      await expect(refused).rejects.toBeInstanceOf(InvalidOptionError);
-      const [, last] = await Promise.all([
-        tx.ledger.create({ data: { ...entry, after: 7 } }),
-        tx.ledger.findMany({ where: { key }, orderBy: { id: 'asc' } }),
-      ]);
-      expect(last).toMatchObject([{ after: 5 }, { after: 7 }]);
-    });
-    await expect(held).rejects.toBeInstanceOf(InvalidOptionError);
-  });
 });
 
 describeOfEachKind('a write without a guard that is awaited twice', (kind) => {
@@ -372,11 +245,6 @@ describeOfEachKind('a write without a guard that is awaited twice', (kind) => {
 
   const TWICE: Record<string, (tx: LockTx<ShopClient>, id: number) => PromiseLike<unknown>> = {
     update: (tx, id) => tx.stock.update({ where: { id }, data: more }),
-    'update, with a relation in its condition': (tx, id) =>
-      tx.stock.update({ where: { id, orders: { none: {} } }, data: more }),
-    updateMany: (tx, id) => tx.stock.updateMany({ where: { id }, data: more }),
-    upsert: (tx, id) =>
-      tx.stock.upsert({ where: { id }, update: more, create: { product: `another one than ${id}`, quantity: 0 } }),
     'relation of an upsert': (tx, id) =>
       tx.stock
         .upsert({ where: { id }, update: more, create: { product: `another one than ${id}`, quantity: 0 } })
@@ -423,15 +291,6 @@ describeOfEachKind('a relation of the row that a write gives, without a guard', 
     expect(some).toEqual([{ quantity: 4 }]);
     expect((await shop.row(id))?.quantity).toBe(1);
   });
-
-  test.each(Object.entries(ROW))('is not given if the row is fresher: %s', async (_, write) => {
-    const { id, key } = await shop.product(10);
-    await prisma.order.create({ data: { stockId: id, buyer: key, quantity: 3 } });
-    await shop.admin.query('UPDATE "Stock" SET fence = 9000000000000000000 WHERE id = $1', [id]);
-    const held = prisma.$withLock(key, (tx) => write(tx, id, key).orders());
-    await expect(held).rejects.toMatchObject({ code: 'STALE_TOKEN' });
-    expect((await shop.row(id))?.quantity).toBe(10);
-  });
 });
 
 describeWithShop('operations of one `Promise.all`, where all tables have a guard', () => {
@@ -454,20 +313,5 @@ describeWithShop('operations of one `Promise.all`, where all tables have a guard
         expect(await client.word.findUnique({ where: { name } }), name).toMatchObject({ value: 20 });
       }
     }
-  });
-
-  test('behind one that fails are skipped, also in the first call of a client', async () => {
-    const client = world.client();
-    const { id } = await client.word.create({ data: { name: 'skipped', value: 1 } });
-    for (const call of ['first', 'next']) {
-      const held = client.$withLock('skipped', (tx) =>
-        Promise.allSettled([
-          tx.word.delete({ where: { id: -1 } }),
-          tx.word.update({ where: { id }, data: { value: 2 } }),
-        ]),
-      );
-      await expect(held, call).rejects.toMatchObject({ reason: 'skipped-operation' });
-    }
-    expect(await client.word.findUnique({ where: { id } })).toMatchObject({ value: 1 });
   });
 });

@@ -1,26 +1,22 @@
-import type { Rows } from './rows.js';
-
 type Args = Record<string, unknown>;
-type ModelName = 'Team' | 'Visit' | 'Member' | 'Badge' | 'Desk' | 'Note' | 'Tag' | 'Mascot';
+export type ModelName = 'Team' | 'Visit' | 'Member' | 'Badge' | 'Desk' | 'Note' | 'Tag' | 'Mascot' | 'Word';
 
 interface End {
   readonly model: ModelName;
   readonly list: boolean;
-  /** Its row cannot be without the other, so there is no disconnecting. */
-  readonly required?: boolean;
 }
 
-const list = (model: ModelName, required = false): End => ({ model, list: true, required });
-const one = (model: ModelName, required = false): End => ({ model, list: false, required });
+const list = (model: ModelName): End => ({ model, list: true });
+const one = (model: ModelName): End => ({ model, list: false });
 
 const RELATIONS: Readonly<Record<ModelName, Readonly<Record<string, End>>>> = {
-  Team: { members: list('Member'), mascot: one('Mascot', true) },
+  Team: { members: list('Member'), mascot: one('Mascot') },
   Visit: { host: one('Member'), desk: one('Desk') },
   Member: {
     team: one('Team'),
     desk: one('Desk'),
     badge: one('Badge'),
-    notes: list('Note', true),
+    notes: list('Note'),
     tags: list('Tag'),
     visits: list('Visit'),
     boss: one('Member'),
@@ -30,26 +26,31 @@ const RELATIONS: Readonly<Record<ModelName, Readonly<Record<string, End>>>> = {
   },
   Badge: { member: one('Member') },
   Desk: { member: one('Member'), visit: one('Visit') },
-  Note: { member: one('Member', true) },
+  Note: { member: one('Member') },
   Tag: { members: list('Member') },
-  Mascot: { team: one('Team', true) },
+  Mascot: { team: one('Team') },
+  Word: { connect: one('Word'), update: list('Word') },
 };
 
-const MODELS = Object.keys(RELATIONS) as ModelName[];
-const LIST = [
-  'create',
-  'connect',
-  'connectOrCreate',
-  'disconnect',
-  'set',
-  'update',
-  'updateMany',
-  'upsert',
-  'delete',
-  'deleteMany',
-];
-const ONE = ['create', 'connect', 'connectOrCreate', 'disconnect', 'update', 'upsert', 'delete'];
+const MODELS = [...Object.keys(RELATIONS), 'Member', 'Member'] as ModelName[];
+export const MANY = ['updateMany', 'updateManyAndReturn', 'deleteMany'];
+const OPERATIONS = ['create', 'createMany', 'createManyAndReturn', 'update', 'update', 'upsert', 'delete', ...MANY];
 const NEW = ['create', 'connect', 'connectOrCreate'];
+const ONE = [...NEW, 'disconnect', 'update', 'upsert', 'delete'];
+const LIST = [...ONE, 'set', 'updateMany', 'deleteMany'];
+
+/** The rows of `rows.ts`; the last one is not there. */
+const IDS: Readonly<Record<ModelName, readonly number[]>> = {
+  Team: [1, 1, 1, 9],
+  Visit: [1, 1, 1, 9],
+  Member: [1, 2, 3, 3, 3, 9],
+  Badge: [1, 1, 1, 9],
+  Desk: [1, 1, 1, 9],
+  Note: [3, 3, 3, 9],
+  Tag: [1, 1, 1, 9],
+  Mascot: [1, 1, 1, 9],
+  Word: [1, 2, 2, 9],
+};
 
 export interface Payload {
   readonly model: ModelName;
@@ -58,88 +59,98 @@ export interface Payload {
 }
 
 /** A write that a list of numbers decides on, so that fast-check can make it simpler. */
-export function payload(decisions: readonly number[], rows: Rows): Payload {
-  return new Builder(decisions, rows).build();
+export function payload(decisions: readonly number[]): Payload {
+  return new Builder(decisions).build();
+}
+
+/** Whether a write nests one that begins at or leads to a model of these. */
+export function reaches(model: ModelName, data: unknown, models: (name: ModelName) => boolean): boolean {
+  if (typeof data !== 'object' || data === null) return false;
+  if (Array.isArray(data)) return data.some((each) => reaches(model, each, models));
+  return Object.entries(RELATIONS[model]).some(([field, end]) => {
+    const nested = (data as Args)[field];
+    if (nested === undefined) return false;
+    const parts = Object.values(nested as object).flatMap((given: Args) => [
+      given,
+      given['data'],
+      given['create'],
+      given['update'],
+    ]);
+    return models(model) || models(end.model) || parts.some((part) => reaches(end.model, part, models));
+  });
 }
 
 class Builder {
   readonly #decisions: readonly number[];
-  readonly #rows: Rows;
   #next = 0;
   #made = 0;
 
-  constructor(decisions: readonly number[], rows: Rows) {
+  constructor(decisions: readonly number[]) {
     this.#decisions = decisions;
-    this.#rows = rows;
   }
 
   build(): Payload {
     const model = this.#pick(MODELS);
-    const operation = this.#pick([
-      'update',
-      'update',
-      'update',
-      'update',
-      'upsert',
-      'create',
-      'updateMany',
-      'delete',
-      'deleteMany',
-    ]);
-    const where = this.#unique(model);
-    const update = () => this.#row(model, 3, true);
-    const create = () => this.#row(model, 3, false);
+    const operation = this.#pick(OPERATIONS);
+    return { model, operation, args: this.#args(model, operation) };
+  }
+
+  #args(model: ModelName, operation: string): Args {
+    const where = () => ({ ...this.#unique(model), ...(this.#decide(3) ? {} : this.#condition(model, 2)) });
     switch (operation) {
       case 'create':
-        return { model, operation, args: { data: create() } };
+        return { data: this.#row(model, 3, false), ...this.#shape(model) };
+      case 'createMany':
+      case 'createManyAndReturn':
+        return { data: [this.#columns(model, false), this.#columns(model, false)] };
       case 'upsert':
-        return { model, operation, args: { where, create: create(), update: update() } };
-      case 'updateMany':
-        return { model, operation, args: { where: this.#filter(), data: this.#changes(model) } };
-      case 'deleteMany':
-        return { model, operation, args: { where: this.#filter() } };
-      case 'delete':
-        return { model, operation, args: { where } };
-      default:
         return {
-          model,
-          operation,
-          args: { where, data: update(), ...(this.#decide(2) ? { include: this.#include(model) } : {}) },
+          where: where(),
+          create: this.#row(model, 3, false),
+          update: this.#row(model, 3, true),
+          ...this.#shape(model),
         };
+      case 'update':
+        return { where: where(), data: this.#row(model, 3, true), ...this.#shape(model) };
+      case 'delete':
+        return { where: where(), ...this.#shape(model) };
+      default: {
+        const condition = this.#decide(3) ? { where: this.#condition(model, 2) } : {};
+        const data = operation === 'deleteMany' ? {} : { data: this.#changes(model) };
+        return { ...condition, ...data, ...(this.#decide(8) ? {} : { limit: 1 }) };
+      }
     }
   }
 
-  /** The data of a row: its columns, and what hangs from it. */
-  #row(model: ModelName, depth: number, exists: boolean): Args {
-    const data: Args = exists ? this.#changes(model) : this.#columns(model);
+  /** The data of a row: its columns, and what hangs from it. Half of the writes nest none. */
+  #row(model: ModelName, depth: number, exists: boolean, isNested = false): Args {
+    const data: Args = exists ? this.#changes(model) : this.#columns(model, isNested);
+    // With a foreign key in its data, Prisma takes no relation.
+    if (!exists && (model === 'Note' || model === 'Mascot')) return data;
     const relations = Object.entries(RELATIONS[model]);
-    for (let count = depth > 0 ? this.#decide(3) : 0; count > 0; count--) {
-      const [field, end] = relations[this.#decide(relations.length)] ?? [];
-      if (field === undefined || end === undefined || field in data) continue;
+    for (let count = depth > 0 ? Math.max(0, this.#decide(6) - 3) : 0; count > 0; count--) {
+      const [field, end] = relations[this.#decide(relations.length)] as [string, End];
       const name = this.#pick(exists ? (end.list ? LIST : ONE) : NEW);
-      data[field] = { [name]: this.#operation(name, end, depth - 1) };
+      data[field] ??= { [name]: this.#operation(name, end, depth - 1) };
     }
     return data;
   }
 
   #operation(name: string, { model, list }: End, depth: number): unknown {
+    const row = (exists: boolean) => this.#row(model, depth, exists, true);
     switch (name) {
       case 'create':
-        return this.#row(model, depth, false);
+        return row(false);
       case 'connectOrCreate':
-        return { where: this.#unique(model), create: this.#row(model, depth, false) };
-      case 'update': {
-        const data = this.#row(model, depth, true);
-        return list ? { where: this.#unique(model), data } : data;
-      }
-      case 'upsert': {
-        const both = { create: this.#row(model, depth, false), update: this.#row(model, depth, true) };
-        return list ? { where: this.#unique(model), ...both } : both;
-      }
+        return { where: this.#unique(model), create: row(false) };
+      case 'update':
+        return list ? { where: this.#unique(model), data: row(true) } : row(true);
+      case 'upsert':
+        return { ...(list && { where: this.#unique(model) }), create: row(false), update: row(true) };
       case 'updateMany':
-        return { where: this.#filter(model), data: this.#changes(model) };
+        return { where: this.#condition(model, 1), data: this.#changes(model) };
       case 'deleteMany':
-        return this.#filter(model);
+        return this.#condition(model, 1);
       case 'set':
         return this.#decide(2) ? [] : [this.#unique(model)];
       case 'disconnect':
@@ -150,41 +161,60 @@ class Builder {
     }
   }
 
-  #columns(model: ModelName): Args {
-    const name = `made ${this.#rows.n} ${this.#made++}`;
+  #columns(model: ModelName, isNested: boolean): Args {
+    const name = `made ${this.#made++}`;
     if (model === 'Team') return { name };
     if (model === 'Visit') return { purpose: name };
-    return model === 'Note' ? { name, value: 77, number: 10 + this.#made } : { name, value: 77 };
+    const row = { name, value: 77 };
+    if (model === 'Note') return { ...row, number: 10 + this.#made, ...(!isNested && { memberId: 1 }) };
+    return model === 'Mascot' && !isNested ? { ...row, teamId: 2 } : row;
   }
 
   #changes(model: ModelName): Args {
-    if (model === 'Team') return {};
-    return model === 'Visit' ? { purpose: 'changed' } : { value: 77 };
+    if (model === 'Team') return { name: 'changed' };
+    if (model === 'Visit') return { purpose: 'changed' };
+    if (model === 'Word') return { value: 77, create: 1, set: { set: 2 }, delete: 3, data: { where: 1 } };
+    return this.#pick([{ value: 77 }, { value: { increment: 1 } }, { name: 'changed' }]);
   }
 
   #unique(model: ModelName): Args {
-    const { team, visit, Member, boss, loner, Badge, Desk, Note, Tag, Mascot } = this.#rows;
-    if (model === 'Note') return { memberId_number: { memberId: Note, number: 1 } };
-    const ids = {
-      Team: [team],
-      Visit: [visit],
-      Member: [Member, boss, loner],
-      Badge: [Badge],
-      Desk: [Desk],
-      Tag: [Tag],
-      Mascot: [Mascot],
-    };
-    return { id: this.#pick(ids[model]) };
+    const id = this.#pick(IDS[model]);
+    if (model !== 'Note') return { id };
+    return this.#decide(2) ? { memberId_number: { memberId: id, number: 1 } } : { title: { name: 'note', number: 1 } };
   }
 
-  /** Never beyond the rows of this run. */
-  #filter(model?: ModelName): Args {
-    const { n } = this.#rows;
-    return model === 'Visit' ? { purpose: 'v' } : { name: { endsWith: ` ${n}` } };
+  /** With everything that Prisma may take for no row or for every row. */
+  #condition(model: ModelName, depth: number): Args {
+    const related = () => this.#pick([{}, { OR: [] }, { OR: [{}] }, { name: { not: 'x' } }]);
+    const some = () => Array.from({ length: this.#decide(3) }, () => this.#condition(model, depth - 1));
+    const fields = Object.entries(model === 'Team' || model === 'Visit' ? {} : RELATIONS[model]);
+    const parts: ReadonlyArray<() => Args> = [
+      () => ({}),
+      () => ({}),
+      () =>
+        model === 'Team' || model === 'Visit' ? {} : { value: this.#pick<unknown>([1, { in: [] }, { not: 1 }, {}]) },
+      () => ({ OR: some() }),
+      () => ({ AND: this.#decide(2) ? some() : this.#condition(model, depth - 1) }),
+      () => ({ NOT: this.#decide(2) ? some() : this.#condition(model, depth - 1) }),
+      () => {
+        const [field, end] = fields.length > 0 ? this.#pick(fields) : [];
+        if (field === undefined || end === undefined || end.model === 'Visit') return {};
+        return { [field]: { [this.#pick(end.list ? ['some', 'none', 'every'] : ['is', 'isNot'])]: related() } };
+      },
+    ];
+    return depth === 0 ? {} : Object.assign({}, this.#pick(parts)(), this.#pick(parts)());
   }
 
-  #include(model: ModelName): Args {
-    return { [this.#pick(Object.keys(RELATIONS[model]))]: true };
+  /** What of the row is asked for. */
+  #shape(model: ModelName): Args {
+    const some = { [this.#pick(Object.keys(RELATIONS[model]))]: true };
+    return this.#pick([
+      {},
+      {},
+      { include: some },
+      { select: some },
+      { omit: model === 'Visit' ? { purpose: true } : { name: true } },
+    ]);
   }
 
   #pick<T>(items: readonly T[]): T {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
-import { type Lock, type LockTx, StaleTokenError, TransactionAbortedError } from '../../../src/index.js';
+import { type Lock, type LockTx, StaleTokenError } from '../../../src/index.js';
 import { FenceWorld } from '../../support/fence-world.js';
 import { describeWithShop, Shop, type ShopClient } from '../../support/shop.js';
 
@@ -67,23 +67,6 @@ describeWithShop('retries: the whole transaction again, under the same lease and
     expect((await shop.row(id))?.quantity).toBe(4);
   });
 
-  test('a deadlock', async () => {
-    const [a, b] = [await shop.product(10), await shop.product(10)];
-    const sell = async (first: number, second: number, key: string) => {
-      await prisma.$withLock(
-        key,
-        async (tx) => {
-          await tx.$executeRaw`UPDATE "Stock" SET quantity = quantity - 1 WHERE id = ${first}`;
-          await new Promise((resolve) => setTimeout(resolve, 100));
-          await tx.$executeRaw`UPDATE "Stock" SET quantity = quantity - 1 WHERE id = ${second}`;
-        },
-        { retries: 3 },
-      );
-    };
-    await Promise.all([sell(a.id, b.id, a.key), sell(b.id, a.id, b.key)]);
-    expect([(await shop.row(a.id))?.quantity, (await shop.row(b.id))?.quantity]).toEqual([8, 8]);
-  });
-
   test("not a handle's transaction: its token is too low for that row in every run", async () => {
     const { id, key } = await shop.product(10);
     const runs: bigint[] = [];
@@ -106,21 +89,6 @@ describeWithShop('retries: the whole transaction again, under the same lease and
     await again.$transaction(sell);
     await again.release();
     expect(await shop.row(id)).toEqual({ quantity: 8, fence: again.token });
-  });
-
-  test("a handle's transaction after a serialization failure", async () => {
-    const { id, key } = await shop.product(10);
-    const handle = await prisma.$lock(key);
-    let runs = 0;
-    const sell = async (tx: LockTx<ShopClient>) => {
-      const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-      if (++runs === 1) await shop.admin.query('UPDATE "Stock" SET quantity = 5 WHERE id = $1', [id]);
-      await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
-    };
-    await handle.$transaction(sell, { retries: 1, isolationLevel: 'RepeatableRead' });
-    expect(runs).toBe(2);
-    expect((await shop.row(id))?.quantity).toBe(4);
-    await handle.release();
   });
 
   test('nothing else: not an error of the function, not after a strike', async () => {
@@ -149,55 +117,6 @@ describeWithShop('retries: the whole transaction again, under the same lease and
     await expect(struck).rejects.toBe('closing time');
     expect(runs).toBe(2);
   });
-
-  test.each([-1, 1.5, 101, Number.NaN])('retries: %s is refused', async (retries) => {
-    await expect(prisma.$withLock('k', () => {}, { retries })).rejects.toMatchObject({ option: 'retries' });
-  });
-
-  test('a lock for each order, three shared stock rows, 16 callers: nothing is lost, and few give up', async () => {
-    const callers = 16;
-    const each = 40;
-    const products = [await shop.product(0), await shop.product(0), await shop.product(0)];
-    const clients = [shop.client({ pool: { max: 8 } }).prisma, shop.client({ pool: { max: 8 } }).prisma];
-    let sold = 0;
-    let runs = 0;
-    const refused: unknown[] = [];
-    await Promise.all(
-      Array.from({ length: callers }, async (_, caller) => {
-        const client = clients[caller % clients.length] ?? prisma;
-        for (let order = 0; order < each; order++) {
-          const { id } = products[(caller + order) % products.length] ?? { id: 0 };
-          try {
-            await client.$withLock(
-              `order:${products[0]?.key}:${caller}:${order}`,
-              async (tx) => {
-                runs++;
-                await tx.order.create({ data: { stockId: id, buyer: `caller ${caller}`, quantity: 1 } });
-                await tx.stock.update({ where: { id }, data: { quantity: { increment: 1 } } });
-              },
-              // Not about time: on a busy machine a turn may take seconds.
-              { retries: 5, maxWait: 20_000, timeout: 20_000 },
-            );
-            sold++;
-          } catch (error) {
-            // On a busy machine Postgres may take seconds for one statement. Nothing was done.
-            const isSlow = error instanceof TransactionAbortedError && error.reason === 'connection';
-            if (isSlow) order--;
-            else refused.push(error);
-          }
-        }
-      }),
-    );
-    const total = callers * each;
-    console.log(
-      `${total} orders: ${sold} sold in ${runs} runs, ${refused.length} refused (${((100 * refused.length) / total).toFixed(2)} %)`,
-    );
-    const others = refused.filter((error) => !(error instanceof StaleTokenError && error.reason === 'other-key'));
-    expect(others.map(String)).toEqual([]);
-    const rows = await Promise.all(products.map(({ id }) => shop.row(id)));
-    expect(rows.reduce((sum, row) => sum + (row?.quantity ?? 0), 0)).toBe(sold);
-    expect(refused.length / total).toBeLessThan(0.01);
-  }, 90_000);
 });
 
 describeWithShop('retries: the row that has refused a run is awaited before the next token is drawn', () => {

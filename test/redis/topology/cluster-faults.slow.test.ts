@@ -1,14 +1,14 @@
 import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { RedisServer } from '../../../src/addons/testing/servers/redis-server.js';
-import type { Turn } from '../../../src/lease/lease.js';
-import { FallbackStore } from '../../../src/lease/stores/fallback.js';
-import { namesOf } from '../../../src/redis/keys.js';
-import type { PubSub } from '../../../src/redis/pubsub/subscriber-connection.js';
-import { leaseName, PREFIX, someKey } from '../../lease/actors.js';
+import { namesOf } from '../../../src/redis/names.js';
+import type { PubSub } from '../../../src/redis/subscriber/subscriber-connection.js';
+import { FallbackStore } from '../../../src/stores/fallback.js';
+import type { Turn } from '../../../src/waiting/lease.js';
 import { eventually } from '../../support/eventually.js';
 import { startCluster } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
+import { leaseName, PREFIX, someKey } from '../../waiting/actors.js';
 import { type ClientOptions, ClusterActor, type ClusterActorOptions } from './cluster-actor.js';
 
 const HEALS = { within: 30_000, every: 50 };

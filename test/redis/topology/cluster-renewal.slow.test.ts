@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { leaseName, someKey } from '../../lease/actors.js';
 import { untilHolds } from '../../support/eventually.js';
 import { askServer, startCluster } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
+import { leaseName, someKey } from '../../waiting/actors.js';
 import { ClusterActor } from './cluster-actor.js';
 
 const LEASE = 1_500;

@@ -3,13 +3,13 @@ import { Cluster, Redis } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import type { ClusterClient } from '../../../src/redis/client.js';
 import { RedisStore, type RedisStoreOptions } from '../../../src/redis/store.js';
-import { leaseName, PREFIX, queueName } from '../../lease/actors.js';
-import type { StoreActor } from '../../lease/claims.js';
-import { describeOrder } from '../../lease/order-contract.js';
-import { describeStore } from '../../lease/store-contract.js';
 import { eventually } from '../../support/eventually.js';
 import { startCluster } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
+import { leaseName, PREFIX, queueName } from '../../waiting/actors.js';
+import type { StoreActor } from '../../waiting/claims.js';
+import { describeOrder } from '../../waiting/order-contract.js';
+import { describeStore } from '../../waiting/store-contract.js';
 import type { ClientOptions } from './cluster-actor.js';
 
 interface Setting {

@@ -2,11 +2,11 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { LockUnavailableError } from '../../../src/base/errors.js';
 import { RedisStore } from '../../../src/redis/store.js';
-import { Party, PREFIX, someKey } from '../../lease/actors.js';
 import { eventually } from '../../support/eventually.js';
 import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
 import { startSentinelGroup } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
+import { Party, PREFIX, someKey } from '../../waiting/actors.js';
 
 const HEALS = { within: 30_000, every: 50 };
 

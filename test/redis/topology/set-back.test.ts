@@ -1,10 +1,10 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { RedisStore } from '../../../src/redis/store.js';
-import { leaseName, PREFIX, someKey } from '../../lease/actors.js';
-import { claimOf, expectLeft, LONG, SHORT } from '../../lease/claims.js';
-import { queued } from '../../lease/queue/waiter.js';
 import { describeWithShop } from '../../support/shop.js';
+import { leaseName, PREFIX, someKey } from '../../waiting/actors.js';
+import { claimOf, expectLeft, LONG, SHORT } from '../../waiting/claims.js';
+import { queued } from '../../waiting/waiter.js';
 
 const HOUR = 3_600_000;
 const OFFER = 1_000;

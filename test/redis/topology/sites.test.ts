@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import { RedisStore } from '../../../src/redis/store.js';
-import { leaseName, PREFIX, queueName } from '../../lease/actors.js';
-import type { StoreActor } from '../../lease/claims.js';
-import { describeOrder } from '../../lease/order-contract.js';
-import { describeStore } from '../../lease/store-contract.js';
 import { eventually } from '../../support/eventually.js';
 import { connectTo } from '../../support/redis-site.js';
 import { askServer, type RedisGroup } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
 import { TOPOLOGIES } from '../../support/topologies.js';
+import { leaseName, PREFIX, queueName } from '../../waiting/actors.js';
+import type { StoreActor } from '../../waiting/claims.js';
+import { describeOrder } from '../../waiting/order-contract.js';
+import { describeStore } from '../../waiting/store-contract.js';
 
 function makeActor({ site, nodes }: RedisGroup, process?: string): StoreActor {
   const connectionName = randomUUID();

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { guardedDir } from '../../../src/addons/testing/servers/guard.js';
-import { namesOf } from '../../../src/redis/keys.js';
+import { namesOf } from '../../../src/redis/names.js';
 import {
   askServer,
   type ClusterGroup,

@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { checkNames } from '../../../base/check-names.js';
 import { InvalidOptionError } from '../../../base/errors.js';
 import { checkKey } from '../../../options/validate-call.js';
-import { namesOf } from '../../../redis/keys.js';
+import { namesOf } from '../../../redis/names.js';
 import { guard } from '../servers/guard.js';
 import { Drops } from './drops.js';
 import { FaultMissed } from './errors.js';

@@ -1,4 +1,4 @@
-import { escaped } from '../../../redis/keys.js';
+import { escaped } from '../../../redis/names.js';
 
 /** One name, or all that begin alike. */
 export type NamesInRedis = { readonly name: string } | { readonly prefix: string };

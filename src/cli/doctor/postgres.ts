@@ -1,0 +1,477 @@
+import { DOCS } from '../../base/errors.js';
+import { DEFAULTS } from '../../options/options.js';
+import { CALLED_BY_TRIGGERS, grantExecute, grantUsage } from '../migrations/grants.js';
+import { GUARD } from '../migrations/guard-sql.js';
+import { identifier } from '../migrations/identifiers.js';
+import { versionOfComment } from '../migrations/packaged.js';
+import { FROM_PUSH, onlyRole, PUSHED } from '../project/remedies.js';
+import { failedMigrations, resolve } from '../servers/failed-migrations.js';
+import { type Check, type Finding, fault, ok, type PostgresSubject, warning } from './check.js';
+import { fencesOf } from './fences.js';
+
+const OLDEST = 14;
+const STATEMENT_MODE = fault(
+  'A pooler in statement mode is in front of this database, and has no transactions.',
+  'Set pool_mode = transaction, or connect directly.',
+);
+const HERE = `SELECT pg_backend_pid() AS pid, current_setting('fenced_lock.doctor', true) AS mark`;
+
+/** Must be the first check, because all others run in a transaction. */
+const pooler: Check<PostgresSubject> = {
+  name: 'pooler',
+  essential: true,
+  async look({ database }) {
+    try {
+      const [first, second] = await database.transaction('BEGIN', async (query) => {
+        await query(`SELECT set_config('fenced_lock.doctor', 'here', true)`);
+        const here = () => query<{ pid: number; mark: string }>(HERE);
+        return [...(await here()), ...(await here())];
+      });
+      const isOne = first?.mark === 'here' && second?.mark === 'here' && first.pid === second.pid;
+      return isOne ? ok('Transactions keep their connection.') : STATEMENT_MODE;
+    } catch (error) {
+      if (/statement pooling/i.test(String(error))) return STATEMENT_MODE;
+      throw error;
+    }
+  },
+};
+
+const version: Check<PostgresSubject> = {
+  name: 'version',
+  essential: true,
+  async look({ ask }) {
+    const [row] = await ask<{ number: string; full: string }>(
+      `SELECT current_setting('server_version_num') AS number, version() AS full`,
+    );
+    if (row?.full.includes('CockroachDB')) {
+      return fault('This is CockroachDB.', 'Use PostgreSQL: its sequences and locks are what the promises rest on.');
+    }
+    const major = Math.floor(Number(row?.number) / 10_000);
+    if (major >= OLDEST) return ok(`PostgreSQL ${major}.`);
+    return fault(
+      `PostgreSQL ${major} is older than ${OLDEST}.`,
+      `Upgrade the server to PostgreSQL ${OLDEST} or later.`,
+    );
+  },
+};
+
+const writable: Check<PostgresSubject> = {
+  name: 'writable',
+  async look({ ask }) {
+    const [row] = await ask<{ standby: boolean; read_only: boolean }>(
+      `SELECT pg_is_in_recovery() AS standby,
+        (SELECT reset_val = 'on' FROM pg_settings WHERE name = 'default_transaction_read_only') AS read_only`,
+    );
+    if (row?.standby) return fault('This server is a standby: it only reads.', 'Connect to the primary.');
+    if (!row?.read_only) return ok('Writes are possible.');
+    const message = 'Transactions are read-only here (default_transaction_read_only).';
+    return fault(message, 'Set it to off for this role and database.');
+  },
+};
+
+const migrations: Check<PostgresSubject> = {
+  name: 'migrations',
+  async look({ database, migrates, ask }) {
+    const failed = await failedMigrations(database);
+    if (failed === undefined && !migrates) return ok('This project has none, as with prisma db push.');
+    if (failed !== undefined) {
+      if (failed.length === 0) return ok('No migration has failed.');
+      return fault(`Failed and not resolved: ${failed.join(', ')}.`, resolve(failed));
+    }
+    const [table] = await ask('SELECT FROM pg_tables WHERE schemaname = $1 LIMIT 1', [database.schema]);
+    if (table === undefined) return warning('Prisma Migrate has no history here.', 'npx prisma migrate deploy');
+    return warning(
+      'Prisma Migrate has no history here, and there are tables: migrate deploy refuses this database (P3005).',
+      `Without migrations: ${PUSHED}. To go over to them: ${FROM_PUSH}`,
+    );
+  },
+};
+
+const schemas: Check<PostgresSubject> = {
+  name: 'schemas',
+  async look({ listed }) {
+    if (!listed.includes('fenced_lock')) return ok('Prisma leaves the schema fenced_lock alone.');
+    return fault(
+      'The datasource lists fenced_lock under `schemas`: prisma migrate dev and db push would drop its tables.',
+      'Remove it from that list.',
+    );
+  },
+};
+
+/** The script may be applied again, even if Prisma's history says that it was applied, for example after a restore. */
+const install = ({ migrates, migration }: PostgresSubject) => {
+  if (!migrates) return PUSHED;
+  return migration === undefined
+    ? 'npx fenced-lock init, then npx prisma migrate deploy'
+    : `npx prisma migrate deploy; if nothing is left to deploy: npx prisma db execute --file ${migration}`;
+};
+
+const objects: Check<PostgresSubject> = {
+  name: 'objects',
+  essential: true,
+  async look(subject) {
+    const { ask, migrates, version } = subject;
+    const [row] = await ask<{ there: boolean; comment: string | null }>(
+      `SELECT to_regnamespace('fenced_lock') IS NOT NULL AS there,
+        obj_description(to_regnamespace('fenced_lock'), 'pg_namespace') AS comment`,
+    );
+    if (!row?.there) {
+      // A project that has just begun has no migrations either.
+      const instead = migrates ? '' : '; to begin with migrations instead: npx fenced-lock init';
+      return fault('The schema fenced_lock is not in this database.', `${install(subject)}${instead}`);
+    }
+    const installed = versionOfComment(row.comment);
+    if (installed === version) return ok(`Version ${installed}, as this package brings.`);
+    if (installed !== undefined && installed > version) {
+      return warning(`Version ${installed} is newer than this package's ${version}.`, 'Update the package.');
+    }
+    return fault(
+      `Version ${installed ?? 'unknown'} is not this package's ${version}.`,
+      migrates ? 'npx fenced-lock upgrade, then npx prisma migrate deploy' : PUSHED,
+    );
+  },
+};
+
+const epoch: Check<PostgresSubject> = {
+  name: 'epoch',
+  async look({ ask, database, fix }) {
+    const [server] = await ask<{ standby: boolean }>('SELECT pg_is_in_recovery() AS standby');
+    // It refuses to read the table. The check `writable` finds the standby.
+    if (server?.standby) return ok('Only the primary has one.');
+    const [table] = await ask<{ persistence: string }>(
+      `SELECT relpersistence::text AS persistence FROM pg_class WHERE oid = to_regclass('fenced_lock.epoch')`,
+    );
+    if (table?.persistence !== 'u') {
+      return fault(
+        'The table of the crash epoch is not UNLOGGED, so it would not show a crash, and a lost COMMIT may be taken for done.',
+        'ALTER TABLE fenced_lock.epoch SET UNLOGGED',
+      );
+    }
+    // Read by the function: a role without rights on the table may call it.
+    const [row] = await ask<{ epoch: string | null }>(
+      `SELECT epoch::text FROM fenced_lock.evidence('', pg_snapshot_xmin(pg_current_snapshot())::text)`,
+    );
+    if (row?.epoch) return ok('A crash of the server would be detected.');
+    if (!fix) return ok('None has begun since the server was set up or crashed; the next lock begins one.');
+    await database.query('SELECT fenced_lock.start_epoch()');
+    return ok('An epoch was begun.');
+  },
+};
+
+const rights: Check<PostgresSubject> = {
+  name: 'rights',
+  async look(subject) {
+    const { ask, role, forApplications } = subject;
+    const [row] = await ask<{ role: string; usage: boolean; missing: string[]; refused: string[] }>(
+      // Without USAGE, the connected role cannot look the functions up, and cannot call any.
+      `SELECT r.role, r.usage,
+         CASE WHEN r.sees THEN ARRAY(SELECT f FROM unnest($2::text[]) AS f WHERE to_regprocedure(f) IS NULL) ELSE '{}' END AS missing,
+         CASE WHEN r.sees THEN
+           ARRAY(SELECT p.proname::text FROM unnest($2::text[]) AS f JOIN pg_proc AS p ON p.oid = to_regprocedure(f)
+             WHERE NOT has_function_privilege(r.role, p.oid, 'EXECUTE') ORDER BY 1)
+         ELSE '{}' END AS refused
+       FROM (SELECT n.role, u.usage, u.usage OR n.role <> current_user AS sees
+         FROM (SELECT coalesce($1::text, current_user::text) AS role) AS n
+         CROSS JOIN LATERAL (SELECT has_schema_privilege(n.role, 'fenced_lock', 'USAGE') AS usage) AS u) AS r`,
+      [role, forApplications],
+    );
+    const { role: name, usage, missing = [], refused = [] } = row ?? {};
+    const found: Finding[] = [];
+    if (missing.length > 0) found.push(fault(`Missing: ${missing.join(', ')}.`, install(subject)));
+    if (!usage) found.push(fault(`The role ${name} may not use the schema fenced_lock.`, grantUsage([`${name}`])));
+    if (refused.length > 0) {
+      const grant = grantExecute([`${name}`], forApplications);
+      found.push(fault(`The role ${name} may not call ${refused.join(', ')}.`, grant));
+    }
+    return found.length > 0 ? found : ok(`The role ${name} may use them.`);
+  },
+};
+
+/** Roles that may lock because everybody may. Superusers and those who own the schema may in any case. */
+const everybody: Check<PostgresSubject> = {
+  name: 'everybody',
+  async look({ ask, role, migrates }) {
+    const rows = await ask<{ name: string }>(
+      `SELECT r.rolname::text AS name FROM pg_roles AS r JOIN pg_namespace AS n ON n.nspname = 'fenced_lock'
+       WHERE r.rolcanlogin AND NOT pg_has_role(r.oid, n.nspowner, 'MEMBER') AND r.rolname <> coalesce($1::text, current_user::text)
+         AND has_database_privilege(r.oid, current_database(), 'CONNECT')
+         AND has_schema_privilege('public', n.oid, 'USAGE') AND EXISTS (SELECT FROM pg_proc AS p
+           WHERE p.pronamespace = n.oid AND p.proname = 'admit' AND has_function_privilege('public', p.oid, 'EXECUTE'))
+       ORDER BY 1 LIMIT 5`,
+      [role],
+    );
+    if (rows.length === 0) return ok('No other role may lock without having been given the right.');
+    return warning(
+      `Everybody who may connect may lock, also ${rows.map(({ name }) => identifier(name)).join(', ')}: such a role can hold up ` +
+        'each key, end the handles of others, and mark their jobs as done.',
+      onlyRole(migrates),
+    );
+  },
+};
+
+/** `admit` for `fenced_lock.admit(text[], …)`. */
+const bareName = (signature: string) => signature.replace(/^fenced_lock\.|\(.*$/g, '');
+
+/**
+ * The action of a foreign key runs the guard of the table as the table's owner. Of the guard's functions, those that are
+ * called by one without rights of its own run as this role, too; not override(), which only a hint names. Who makes or attaches
+ * a partition creates its guard, and needs the right to call the functions of the triggers.
+ */
+const OWNERS = `
+WITH RECURSIVE ours AS (
+  SELECT p.* FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname = 'fenced_lock'
+), called(id) AS (
+  SELECT p.oid FROM ours AS p WHERE p.proname = 'guard'
+  UNION
+  SELECT p.oid FROM called AS c JOIN ours AS caller ON caller.oid = c.id AND NOT caller.prosecdef
+  JOIN ours AS p ON position('fenced_lock.' || p.proname || '(' IN caller.prosrc) > 0
+), owners AS (
+  SELECT c.relowner AS id, k.partitions, string_agg(c.oid::regclass::text, ', ' ORDER BY c.oid::regclass::text) AS tables
+  FROM pg_class AS c CROSS JOIN (VALUES (false), (true)) AS k(partitions)
+  WHERE EXISTS (SELECT FROM pg_trigger AS t JOIN ours AS p ON p.oid = t.tgfoid
+      WHERE t.tgrelid = c.oid AND t.tgname = $1 AND p.proname = 'guard')
+    AND CASE WHEN k.partitions THEN c.relkind = 'p'
+      ELSE EXISTS (SELECT FROM pg_constraint AS f WHERE f.conrelid = c.oid AND f.contype = 'f' AND f.conparentid = 0
+        AND (f.confdeltype IN ('c', 'n', 'd') OR f.confupdtype IN ('c', 'n', 'd'))) END
+  GROUP BY c.relowner, k.partitions
+)
+SELECT pg_get_userbyid(o.id)::text AS owner, o.partitions, o.tables,
+  has_schema_privilege(o.id, 'fenced_lock', 'USAGE') AS usage,
+  ARRAY(SELECT p.oid::regprocedure::text FROM ours AS p
+    WHERE CASE WHEN o.partitions THEN p.proname = ANY ($3::text[])
+        ELSE p.proname = ANY ($2::text[]) AND p.oid IN (SELECT c.id FROM called AS c) END
+      AND NOT has_function_privilege(o.id, p.oid, 'EXECUTE') ORDER BY 1) AS refused
+FROM owners AS o ORDER BY 1, 2`;
+
+interface Owner {
+  readonly owner: string;
+  readonly partitions: boolean;
+  readonly tables: string;
+  readonly usage: boolean;
+  readonly refused: readonly string[];
+}
+
+const owners: Check<PostgresSubject> = {
+  name: 'owners',
+  async look({ ask, forApplications }) {
+    const rows = await ask<Owner>(OWNERS, [GUARD, forApplications.map(bareName), CALLED_BY_TRIGGERS]);
+    const found = rows
+      .filter(({ usage, refused }) => !usage || refused.length > 0)
+      .map(({ owner, partitions, tables, usage, refused }) => {
+        const lacks = [
+          ...(usage ? [] : ['use the schema fenced_lock']),
+          ...(refused.length > 0 ? [`call ${refused.map(bareName).join(', ')}`] : []),
+        ];
+        const grants = [
+          ...(usage ? [] : [grantUsage([owner])]),
+          ...(refused.length > 0 ? [grantExecute([owner], refused)] : []),
+        ];
+        const what = partitions
+          ? `New partitions of ${tables} get its guard, and are refused to the owner ${owner}`
+          : `Actions of foreign keys, such as a cascade, run the guard of ${tables} as the owner ${owner}`;
+        return fault(`${what}, who may not ${lacks.join(', and may not ')}.`, grants.join('; '));
+      });
+    return found.length > 0 ? found : ok('The owners of guarded tables may run the guard.');
+  },
+};
+
+/** A role with this right can write fenced rows without a lock, whatever the guard's policy. */
+const override: Check<PostgresSubject> = {
+  name: 'override',
+  async look({ ask }) {
+    const rows = await ask<{ grantee: string | null }>(
+      `SELECT r.rolname::text AS grantee
+       FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+       CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a
+       LEFT JOIN pg_roles AS r ON r.oid = a.grantee
+       WHERE p.oid = to_regprocedure('fenced_lock.override(text)') AND a.grantee <> p.proowner
+         AND (r.oid IS NULL OR NOT pg_has_role(r.oid, n.nspowner, 'MEMBER'))
+       ORDER BY 1`,
+    );
+    if (rows.length === 0) return ok('Kept for the owner of the schema.');
+    return rows.map(({ grantee }) =>
+      fault(
+        `${grantee === null ? 'Every role' : `The role ${grantee}`} may call override(), and so write fenced rows without a lock.`,
+        `REVOKE EXECUTE ON FUNCTION fenced_lock.override(text) FROM ${grantee === null ? 'PUBLIC' : identifier(grantee)}`,
+      ),
+    );
+  },
+};
+
+/** A value of `setting` under `least` milliseconds is reported. */
+const LIMITS = [
+  {
+    setting: 'idle_in_transaction_session_timeout',
+    least: Math.ceil(DEFAULTS.leaseTime / 3),
+    report: fault,
+    because:
+      'a healthy holder that awaits something else is ended before the renewal, at a third of the lease, keeps it',
+  },
+  {
+    setting: 'transaction_timeout',
+    least: DEFAULTS.timeout,
+    report: warning,
+    because: 'work is ended before its `timeout` of 30 s',
+  },
+  {
+    setting: 'statement_timeout',
+    least: 1_000,
+    report: warning,
+    because: 'an admission is ended that waits for the row of its key, for half a second each time',
+  },
+] as const;
+
+/**
+ * The settings in force for a role in this database, in milliseconds. Settings of the role override those of the
+ * database.
+ */
+const IN_FORCE = `
+WITH role AS (SELECT coalesce($1::text, current_user::text) AS name),
+set_for AS (
+  SELECT split_part(c.entry, '=', 1) AS name, split_part(c.entry, '=', 2) AS value,
+    (s.setrole <> 0)::integer * 2 + (s.setdatabase <> 0)::integer AS weight
+  FROM pg_db_role_setting AS s, unnest(s.setconfig) AS c(entry)
+  WHERE s.setrole IN (0, (SELECT r.oid FROM pg_roles AS r, role WHERE r.rolname = role.name))
+    AND s.setdatabase IN (0, (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()))
+)
+SELECT p.name, CASE WHEN v.value ~ '^[0-9]+$' THEN v.value::numeric ELSE extract(epoch FROM v.value::interval) * 1000 END::text AS ms
+FROM pg_settings AS p
+CROSS JOIN role
+LEFT JOIN LATERAL (SELECT s.value FROM set_for AS s WHERE s.name = p.name ORDER BY s.weight DESC LIMIT 1) AS own ON true
+CROSS JOIN LATERAL (SELECT CASE
+  WHEN role.name = current_user THEN p.reset_val
+  WHEN own.value IS NOT NULL THEN own.value
+  WHEN p.source IN ('user', 'database user', 'client') THEN p.boot_val
+  ELSE p.reset_val END) AS v(value)
+WHERE p.name = ANY ($2::text[])`;
+
+const timeouts: Check<PostgresSubject> = {
+  name: 'timeouts',
+  async look({ ask, role }) {
+    const names = LIMITS.map(({ setting }) => setting);
+    const rows = await ask<{ name: string; ms: string }>(IN_FORCE, [role, names]);
+    const short = LIMITS.flatMap(({ setting, least, report, because }) => {
+      const ms = Number(rows.find(({ name }) => name === setting)?.ms ?? 0);
+      // 0 means no limit.
+      if (ms === 0 || ms >= least) return [];
+      return report(`${setting} is ${ms} ms: ${because}.`, `ALTER ROLE … SET ${setting} = '${least}ms' or more, or 0`);
+    });
+    return short.length > 0 ? short : ok('None that is too short.');
+  },
+};
+
+const replicas: Check<PostgresSubject> = {
+  name: 'replicas',
+  async look({ ask }) {
+    const [row] = await ask<{ standbys: number; names: string }>(
+      `SELECT (SELECT count(*)::integer FROM pg_stat_replication) AS standbys,
+         current_setting('synchronous_standby_names') AS names`,
+    );
+    if (!row?.standbys) return ok('No standby is connected.');
+    if (row.names !== '') return ok(`${row.standbys} connected, with synchronous replication.`);
+    return ok(
+      `${row.standbys} connected, asynchronous: a failover may lose the last commits, and these locks with them.`,
+    );
+  },
+};
+
+interface Definition {
+  readonly kind: string;
+  readonly persistence: string;
+  readonly type: string;
+  readonly increment: string;
+  readonly cache: string;
+  readonly cycle: boolean;
+}
+
+/** The required definition of the sequence, and what happens with another one. */
+const REQUIRED: ReadonlyArray<readonly [(is: Definition) => boolean, string]> = [
+  [(is) => is.type === 'bigint', 'it does not count in bigint: tokens would come to an end'],
+  [(is) => is.increment === '1', 'it does not count by 1'],
+  [(is) => is.cache === '1', 'it has a CACHE: sessions would hand out tokens that they kept back, out of order'],
+  [(is) => !is.cycle, 'it has CYCLE: tokens would begin again'],
+  [(is) => is.persistence === 'p', 'it is UNLOGGED: after a crash tokens would be issued twice'],
+];
+
+const sequence: Check<PostgresSubject> = {
+  name: 'sequence',
+  essential: true,
+  async look({ ask, database, fix }) {
+    const [is] = await ask<Definition>(
+      `SELECT c.relkind::text AS kind, c.relpersistence::text AS persistence, s.seqtypid::regtype::text AS type,
+         s.seqincrement::text AS increment, s.seqcache::text AS cache, s.seqcycle AS cycle
+       FROM pg_class AS c LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid
+       WHERE c.oid = to_regclass('fenced_lock.token')`,
+    );
+    if (is?.kind !== 'S') return fault('fenced_lock.token is not a sequence.', 'Restore it from the migration.');
+    const wrong = REQUIRED.filter(([holds]) => !holds(is)).map(([, problem]) => problem);
+    if (wrong.length === 0) return ok('CACHE 1, NO CYCLE, by 1.');
+    const logged = is.persistence === 'p' ? '' : '; ALTER SEQUENCE fenced_lock.token SET LOGGED';
+    const mend = `ALTER SEQUENCE fenced_lock.token AS bigint NO MAXVALUE INCREMENT 1 CACHE 1 NO CYCLE${logged}`;
+    if (!fix) return fault(`Of fenced_lock.token: ${wrong.join('; ')}.`, `doctor --fix, or ${mend}`);
+    await database.query(mend);
+    return ok(`Repaired: ${wrong.join('; ')}.`);
+  },
+};
+
+/** No lock has drawn a token above this: at a million a second, it would take 285 years. */
+const BEYOND = 2n ** 53n;
+const BY_HAND = `${DOCS}operators.md#a-fence-that-no-lock-has-set`;
+
+const position: Check<PostgresSubject> = {
+  name: 'sequence position',
+  async look({ ask, database, fix, models }) {
+    const columns = [{ table: 'fenced_lock.admission', column: 'token' }];
+    for (const { table, fence } of fencesOf(models)) {
+      const [there] = await ask(
+        `SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = $2 AND atttypid = 'bigint'::regtype`,
+        [table, fence],
+      );
+      if (there) columns.push({ table, column: fence });
+    }
+    // Before the sequence is read: locks go on drawing tokens, and a token is drawn before it can be seen in a row.
+    let [highest, where] = [0n, ''];
+    for (const { table, column } of columns) {
+      const [row] = await ask<{ token: string }>(`SELECT max(${identifier(column)})::text AS token FROM ${table}`);
+      const token = BigInt(row?.token ?? 0);
+      if (token > highest) [highest, where] = [token, table];
+    }
+    const [row] = await ask<{ last: string }>(
+      'SELECT CASE WHEN is_called THEN last_value ELSE 0 END::text AS last FROM fenced_lock.token',
+    );
+    const last = BigInt(row?.last ?? 0);
+    if (highest <= last) return ok(`At ${last}, and no higher token is in use.`);
+    const behind = `The sequence is at ${last}, and token ${highest} is in use in ${where}`;
+    if (highest > BEYOND) {
+      return fault(
+        `${behind}, which no lock has drawn: a lock that writes its row is refused.`,
+        `Lower it: ${BY_HAND}`,
+      );
+    }
+    if (fix) return ok(`${behind}: set to ${await setForward(database, highest)}.`);
+    return fault(
+      `${behind}, as after a restore: new holders would be refused as stale.`,
+      `doctor --fix. If it was set by hand: ${BY_HAND}`,
+    );
+  },
+};
+
+/**
+ * ALTER SEQUENCE blocks every nextval until this commits. Otherwise a token that is drawn in between could be issued
+ * again.
+ */
+function setForward(database: PostgresSubject['database'], highest: bigint): Promise<string> {
+  return database.transaction('BEGIN', async (query) => {
+    await query(`SET LOCAL lock_timeout = '5s'`);
+    await query('ALTER SEQUENCE fenced_lock.token CACHE 1');
+    const [row] = await query<{ value: string }>(
+      `SELECT setval('fenced_lock.token', greatest(last_value, $1::bigint))::text AS value FROM fenced_lock.token`,
+      [highest.toString()],
+    );
+    return row?.value ?? '';
+  });
+}
+
+export const serverChecks = [pooler, version, writable, migrations, schemas];
+export const objectChecks = [objects, epoch, rights, everybody, owners, override, timeouts, replicas];
+export const sequenceChecks = [sequence, position];

@@ -1,0 +1,149 @@
+import { assembleLocks, storeOf } from '../../assemble.js';
+import { LockTimeoutError, LockUnavailableError, NotInstalledError } from '../../base/errors.js';
+import type { Observed } from '../../call/observed.js';
+import { type Taken, TOKEN_RAISED, take } from '../../call/operators.js';
+import { lockClient } from '../../client.js';
+import { poolDatabase, queryOver } from '../../connection/pool-database.js';
+import { Fencing } from '../../fencing/fencing.js';
+import { DEFAULTS, type RedisLike, type SeenState } from '../../options/options.js';
+import { resolveOptions } from '../../options/validate-options.js';
+import type { LeaseStore } from '../../waiting/store.js';
+import type { Asked, Context } from '../context.js';
+import { messageOf, Problem } from '../problem.js';
+import { visible } from '../visible.js';
+import { connectPostgres, type PostgresServer, postgresPlace, refused } from './postgres.js';
+import { connectRedis, type RedisServer, redisPlace, WITHIN } from './redis.js';
+import { remedyFor, saidByRedis } from './remedy.js';
+import {
+  DATABASE_URL,
+  type DatabaseOptions,
+  databaseUrl,
+  REDIS_URL,
+  type RedisOptions,
+  redisUrls,
+  shownPlace,
+} from './urls.js';
+
+export interface ServerOptions extends DatabaseOptions, RedisOptions {
+  readonly keyPrefix?: string;
+}
+
+/** The operators of the client, over connections of the command's own. They reject with a Problem if a server refuses. */
+export interface Locks
+  extends Pick<ReturnType<typeof lockClient>['methods']['$locks'], 'inspect' | 'list' | 'history'> {
+  take(key: string, seen?: SeenState): Promise<Taken | undefined>;
+  readonly observed: Observed;
+  close(): Promise<void>;
+}
+
+function optionsOf(redis: readonly RedisServer['client'][], keyPrefix: string, wake: 'pubsub' | 'poll' = 'pubsub') {
+  return resolveOptions({ redis: redis as unknown as RedisLike[], keyPrefix, wake, commandTimeout: WITHIN });
+}
+
+/** The store of one server as the application has it, with its errors. */
+export function storeOver(redis: RedisServer['client'], keyPrefix: string, wake?: 'pubsub' | 'poll'): LeaseStore {
+  return storeOf(optionsOf([redis], keyPrefix, wake), () => {});
+}
+
+/** Connects to both servers. @param lasting whether connections that are lost are made again. @throws Problem */
+export async function openLocks(context: Context, options: ServerOptions, lasting = false): Promise<Locks> {
+  const redis = await connectRedis(context, (await redisUrls(context, options)).urls, lasting);
+  const closeRedis = () => Promise.all(redis.map((server) => server.close()));
+  try {
+    const { url } = await databaseUrl(context, options);
+    const server = await connectPostgres(context, url, lasting);
+    const clients = redis.map(({ client }) => client);
+    const resolved = optionsOf(clients, options.keyPrefix ?? DEFAULTS.keyPrefix);
+    const query = queryOver(server.pool);
+    const database = poolDatabase(server.pool, query);
+    const { observed, ...ports } = assembleLocks(resolved, query);
+    const close = async () => {
+      await Promise.all([closeRedis(), server.close()]);
+    };
+    const resolve = () => resolved.defaults;
+    const { parts, methods } = lockClient(resolved, {
+      ...ports,
+      fencing: new Fencing('fence', new Set(), new Map()),
+      database,
+      calledOn: (client) => ({ client: client as object, database }),
+      resolve,
+      close: () => {},
+      disconnect: close,
+    });
+    const { inspect, list, history } = methods.$locks;
+    const told =
+      <Args extends unknown[], T>(ask: (...args: Args) => Promise<T>) =>
+      (...args: Args) =>
+        ask(...args).catch((error: unknown) => {
+          throw explained(error, server, redis);
+        });
+    return {
+      inspect: told(inspect),
+      list: told(list),
+      history: told(history),
+      take: told((key, seen) => take(parts, ports.store, database, key, resolve(), seen)),
+      observed: { ...observed, look: told(observed.look) },
+      close: () => methods.$disconnect(),
+    };
+  } catch (error) {
+    await closeRedis();
+    throw error;
+  }
+}
+
+/** Connects to both servers, says which they are, runs `work`, and closes all connections. */
+export async function withLocks<T>(
+  context: Context,
+  options: ServerOptions,
+  work: (locks: Locks, asked: Required<Asked>) => Promise<T>,
+): Promise<T> {
+  const asked = await toBeAsked(context, options);
+  const locks = await openLocks(context, options);
+  try {
+    context.asks(asked);
+    return await work(locks, asked);
+  } finally {
+    await locks.close();
+  }
+}
+
+/** Which servers will be asked, without connecting to them. @throws Problem for a URL that is missing or cannot be read. */
+export async function toBeAsked(context: Context, options: ServerOptions): Promise<Required<Asked>> {
+  const database = await databaseUrl(context, options);
+  const redis = await redisUrls(context, options);
+  const nodes = await Promise.all(redis.urls.map((each) => redisPlace(context, each)));
+  return {
+    postgres: {
+      address: visible(await postgresPlace(context, database.url)),
+      from: shownPlace(database.place, DATABASE_URL),
+    },
+    redis: { address: nodes.map(visible).join(', '), from: shownPlace(redis.place, REDIS_URL) },
+    // An address alone is enough where both are from one place.
+    saysFrom: database.place !== redis.place,
+  };
+}
+
+/** An error of an operator in the words of the command: which server it was, and what to do there. */
+function explained(error: unknown, database: PostgresServer, redis: readonly RedisServer[]): unknown {
+  if (error instanceof NotInstalledError) return refused(error.cause, database);
+  if (error instanceof LockTimeoutError) {
+    return new Problem(
+      `The key ${visible(error.key ?? '')} could not be locked in time: transactions keep its row in ${database.shown}.`,
+      { cause: error, remedy: KEPT },
+    );
+  }
+  if (!(error instanceof LockUnavailableError)) return error;
+  const { cause, server } = error;
+  if (server === 'Postgres') {
+    const refusal = refused(cause, database);
+    if (refusal instanceof Problem) return refusal;
+    return new Problem(`PostgreSQL at ${database.shown}: ${messageOf(cause)}.`, { cause, remedy: remedyFor(cause) });
+  }
+  const done = error.message.includes(TOKEN_RAISED) ? ` ${TOKEN_RAISED}. Then run it again.` : '';
+  const places = redis.map(({ shown }) => shown).join(', ');
+  return new Problem(`Redis at ${places}: ${saidByRedis(cause)}.${done}`, { cause, remedy: remedyFor(cause) });
+}
+
+const KEPT =
+  "If this role may not end them, give the URL of the application's role, or of one that is a member of it, or of " +
+  'pg_signal_backend and pg_read_all_stats. If they are in pg_prepared_xacts, only ROLLBACK PREPARED ends them. Then run it again.';

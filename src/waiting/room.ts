@@ -1,0 +1,266 @@
+import { type Deadline, now, sleep } from '../base/clock.js';
+import { ClosedError, LockLostError, LockUnavailableError } from '../base/errors.js';
+import type { Emit } from '../base/events.js';
+import { LazyAbort } from '../base/lazy-abort.js';
+import { RecentKeys } from '../base/recent-keys.js';
+import { KeyQueue, type QueueDependencies } from './key-queue.js';
+import { Lease, type Turn } from './lease.js';
+import { fixed, type PollDelay } from './poll-delay.js';
+import { Releases } from './releases.js';
+import type { Renewal } from './renewal.js';
+import type { LeaseRequest } from './request.js';
+import { type Claim, isDenial, type LeaseStore } from './store.js';
+import type { TurnUser } from './waiter.js';
+
+/** Pause between two tries to take over a lease; milliseconds. */
+const TRANSFER_PAUSE = 50;
+/** Pause between two looks while wake-ups do not arrive; milliseconds. */
+const DEFAULT_POLL_DELAY = 250;
+
+/** How long a key counts as contended after a caller had to wait for it; milliseconds. */
+const BUSY_TIME = 1_000;
+const MOST_KEYS = 1_000;
+
+interface TakeOverOptions {
+  readonly renew: boolean;
+  readonly signal: AbortSignal | undefined;
+  readonly deadline: Deadline;
+}
+
+export interface WaitingRoomOptions {
+  /** `process`: the callers of a process share one place in the store's queue. `strict`: each caller has its own. */
+  readonly fairness: 'process' | 'strict';
+  readonly passOnAfter: number;
+  /** What others are told of this process. */
+  readonly name?: string;
+  /** How often to look while wake-ups do not arrive. Default: every 250 ms. */
+  readonly pollDelay?: PollDelay;
+}
+
+/** The queues of one client, one for each key. */
+export class WaitingRoom {
+  readonly #dependencies: QueueDependencies;
+  readonly #strict: boolean;
+  readonly #byKey = new Map<string, KeyQueue>();
+  readonly #queues = new Set<KeyQueue>();
+  /** Keys that callers had to wait for lately. */
+  readonly #recentlyContended = new RecentKeys(MOST_KEYS);
+  /** Calls that wait for their admission: what turns each away, with its key. */
+  readonly #notAdmitted = new Map<(error: ClosedError) => void, string>();
+  #operations = 0;
+  readonly #releases: Releases;
+  /** How many have closed the room and not opened it again. */
+  #closed = 0;
+  #whenEmpty: Array<() => void> = [];
+
+  constructor(store: LeaseStore, renewal: Renewal, emit: Emit, options: WaitingRoomOptions) {
+    const { fairness, passOnAfter, name, pollDelay = fixed(DEFAULT_POLL_DELAY) } = options;
+    this.#strict = fairness === 'strict';
+    this.#releases = new Releases(store, emit, {
+      mayTryAgain: () => this.#closed === 0,
+      onEmpty: () => this.#noticeEmpty(),
+    });
+    this.#dependencies = {
+      store,
+      renewal,
+      emit,
+      name,
+      passOnAfter,
+      listenFirst: this.#strict,
+      pollDelay,
+      releases: this.#releases,
+    };
+  }
+
+  /**
+   * Resolves to the caller's turn, as soon as it has it; with `user`, to the result of its `useTurn`.
+   *
+   * @throws LockTimeoutError, LockUnavailableError, ClosedError, or the signal's reason.
+   */
+  enter(key: string, request: LeaseRequest): Promise<Turn>;
+  enter<R>(key: string, request: LeaseRequest, user: TurnUser<R>): Promise<R>;
+  enter(key: string, request: LeaseRequest, user?: TurnUser<unknown>): Promise<unknown> {
+    // Not an async function: each waiting caller would cost another promise and frame.
+    const { signal } = request.options;
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    if (this.#closed > 0) return Promise.reject(closed(key));
+    return this.#queueFor(key).enter(request, user);
+  }
+
+  /** Whether no caller of this process has the key or waits for it. */
+  isFree(key: string): boolean {
+    return !this.#byKey.has(key);
+  }
+
+  /**
+   * Whether a caller is likely to get the key at once: this process does not have it, and nobody had to wait for it
+   * lately.
+   */
+  isRecentlyUncontended(key: string): boolean {
+    return !this.#byKey.has(key) && !this.#recentlyContended.has(key);
+  }
+
+  /** Whether a caller of the key is likely to get its turn without a lease, because the store is away. */
+  goesWithoutStore(key: string): boolean {
+    return this.#dependencies.store.isKnownAway?.(key) === true;
+  }
+
+  /** Callers of this process that wait, key by key. */
+  waitingByKey(): ReadonlyMap<string, number> {
+    const callers = new Map<string, number>();
+    for (const { key, waiting } of this.#queues) {
+      if (waiting > 0) callers.set(key, (callers.get(key) ?? 0) + waiting);
+    }
+    return callers;
+  }
+
+  /** Registers an operation that `close` waits for. Returns the function that ends it. */
+  begin(): () => void {
+    this.#operations++;
+    return once(() => {
+      this.#operations--;
+      this.#noticeEmpty();
+    });
+  }
+
+  /**
+   * Takes over a lease that another handle holds, and returns a turn with it.
+   *
+   * @throws LockLostError if the holder has lost the lease, LockUnavailableError if the store does not answer, ClosedError,
+   *   or the signal's reason.
+   */
+  async takeOver(claim: Claim, successor: string, { renew, signal, deadline }: TakeOverOptions): Promise<Turn> {
+    this.throwIfClosing(claim.key);
+    const { renewal } = this.#dependencies;
+    const abort = new LazyAbort();
+    const forget = this.untilAdmitted(claim.key, (error) => abort.abort(error));
+    const unfollow = abort.follow(signal);
+    const sentAt = await this.#transfer(claim, successor, deadline, abort).finally(() => {
+      unfollow();
+      forget();
+    });
+    this.markLost(claim.key, claim.holder);
+    const lease = new Lease({ ...claim, holder: successor }, sentAt);
+    renewal.add(lease, renew);
+    const ended = this.begin();
+    const end = once(() => {
+      renewal.remove(lease);
+      this.#releases.send(lease);
+      ended();
+    });
+    const look = () => renewal.look(lease);
+    return {
+      lease,
+      via: 'resumed',
+      pass: () => undefined,
+      hint: () => {},
+      runsAgain: () => {},
+      alone: () => true,
+      look,
+      end,
+    };
+  }
+
+  /**
+   * Registers a call that has its lease and waits for its admission: `close` turns it away, too. Returns the function
+   * that removes it.
+   */
+  untilAdmitted(key: string, turnAway: (error: ClosedError) => void): () => void {
+    if (this.#closed > 0) turnAway(closed(key));
+    else this.#notAdmitted.set(turnAway, key);
+    return () => void this.#notAdmitted.delete(turnAway);
+  }
+
+  /** Called when an operator has taken the key from `holder`. A holder of this process learns it at once. */
+  markLost(key: string, holder: string): void {
+    // With `strict`, the holder may have come by an earlier queue of the key.
+    for (const queue of this.#queues) if (queue.key === key) queue.markLost(holder);
+  }
+
+  /** Turns away all waiting callers. Resolves when all turns have ended and all leases are released. */
+  async close(): Promise<void> {
+    const open = this.shut();
+    try {
+      for (const queue of [...this.#queues]) queue.close(closed(queue.key));
+      for (const [turnAway, key] of [...this.#notAdmitted]) turnAway(closed(key));
+      this.#releases.flush();
+      await new Promise<void>((resolve) => {
+        this.#whenEmpty.push(resolve);
+        this.#noticeEmpty();
+      });
+    } finally {
+      open();
+    }
+  }
+
+  /** Refuses new callers until the returned function is called. */
+  shut(): () => void {
+    this.#closed++;
+    return once(() => {
+      this.#closed--;
+    });
+  }
+
+  get isClosing(): boolean {
+    return this.#closed > 0;
+  }
+
+  throwIfClosing(key: string): void {
+    if (this.#closed > 0) throw closed(key);
+  }
+
+  /** Resolves to the time when the successful command was sent. */
+  async #transfer(claim: Claim, successor: string, deadline: Deadline, abort: LazyAbort): Promise<number> {
+    abort.throwIfAborted();
+    for (;;) {
+      const sentAt = now();
+      try {
+        // Not ended by an abort: the command could still be sent, or executed, behind the release that undoes it.
+        if (await this.#dependencies.store.transfer(claim, successor)) return sentAt;
+      } catch (error) {
+        if (!abort.aborted && !deadline.passed && !isDenial(error)) {
+          await abort.race(sleep(Math.min(TRANSFER_PAUSE, deadline.remaining))).catch(() => {});
+          if (!abort.aborted) continue;
+        }
+        // The reply may have been lost. The release is sent after the command that it undoes.
+        this.#releases.send({ ...claim, holder: successor });
+        throw abort.aborted ? abort.reason : new LockUnavailableError(claim.key, error);
+      }
+      throw new LockLostError(claim.key, 'gone');
+    }
+  }
+
+  #queueFor(key: string): KeyQueue {
+    const known = this.#strict ? undefined : this.#byKey.get(key);
+    if (known) return known;
+    const queue = new KeyQueue(key, this.#dependencies, (waitedFor) => {
+      if (waitedFor) this.#recentlyContended.note(key, BUSY_TIME);
+      if (this.#byKey.get(key) === queue) this.#byKey.delete(key);
+      this.#queues.delete(queue);
+      this.#noticeEmpty();
+    });
+    this.#byKey.set(key, queue);
+    this.#queues.add(queue);
+    return queue;
+  }
+
+  #noticeEmpty(): void {
+    if (this.#queues.size > 0 || this.#operations > 0 || !this.#releases.empty) return;
+    for (const resolve of this.#whenEmpty.splice(0)) resolve();
+  }
+}
+
+function closed(key: string): ClosedError {
+  return new ClosedError('The client was closed, so this call no longer waits for the lock. Nothing was done.', {
+    key,
+  });
+}
+
+function once(action: () => void): () => void {
+  let done = false;
+  return () => {
+    if (done) return;
+    done = true;
+    action();
+  };
+}

@@ -1,0 +1,97 @@
+import { now } from '../base/clock.js';
+import type { LeaseStore, WakeUp, Watch } from './store.js';
+import { WakeableSleep } from './wakeable-sleep.js';
+
+/** How long offers to other processes may delay the next look; milliseconds. */
+const LONGEST_DELAY = 500;
+
+/** The process that waits for a key. */
+export interface WaitingProcess {
+  /** The id under which the store knows it at the moment. */
+  readonly holder: string;
+  /** Called for each message, before anybody is woken by it. */
+  heard(wakeUp: WakeUp): void;
+  /** Called when the holder before it is about to commit. */
+  hinted(): void;
+}
+
+/** The wake-ups of one key: wakes the process that waits when a message says that it is worth looking at the key. */
+export class WakeUps {
+  readonly #store: LeaseStore;
+  readonly #key: string;
+  readonly #process: WaitingProcess;
+  readonly #sleep = new WakeableSleep();
+  #watch: Watch | undefined;
+  /** Until when the key is offered to this process, by the last message; 0 if it is not. */
+  #offeredUntil = 0;
+  /** When the last look was sent. */
+  #lookedAt = now();
+
+  constructor(store: LeaseStore, key: string, process: WaitingProcess) {
+    this.#store = store;
+    this.#key = key;
+    this.#process = process;
+  }
+
+  /** Whether this process is subscribed to the key's channel. */
+  get listens(): boolean {
+    return this.#watch !== undefined;
+  }
+
+  /** Whether it is known that messages do not arrive. */
+  get isDeaf(): boolean {
+    return this.#watch?.hears === false;
+  }
+
+  /** Subscribes, and resolves to whether the server has confirmed it. */
+  async listen(): Promise<boolean> {
+    try {
+      this.#watch = await this.#store.watch(this.#key, (wakeUp) => this.#onWakeUp(wakeUp));
+      return true;
+    } catch {
+      // The store reports the failure once. Here, each try for each key would report it again.
+      return false;
+    }
+  }
+
+  unsubscribe(): void {
+    this.#watch?.close();
+    this.#watch = undefined;
+  }
+
+  /** Forgets the messages that came before this look. Returns for how long the key is offered to this process; milliseconds. */
+  beginLook(): number {
+    this.#sleep.reset();
+    this.#lookedAt = now();
+    const offeredFor = Math.max(0, this.#offeredUntil - now());
+    this.#offeredUntil = 0;
+    return offeredFor;
+  }
+
+  /** Resolves after `ms`, or when the process is woken. */
+  sleep(ms: number): Promise<void> {
+    return this.#sleep.sleep(ms);
+  }
+
+  wake(): void {
+    this.#sleep.wake();
+  }
+
+  #onWakeUp(wakeUp: WakeUp): void {
+    const { holder } = this.#process;
+    if (wakeUp !== 'look' && 'next' in wakeUp) {
+      // Somebody has the key: an offer that was made before this is over.
+      this.#offeredUntil = 0;
+      if (wakeUp.next === holder) this.#process.hinted();
+      return;
+    }
+    this.#process.heard(wakeUp);
+    const isOffer = wakeUp !== 'look' && wakeUp.turn === holder;
+    if (wakeUp !== 'look') this.#offeredUntil = isOffer ? now() + wakeUp.expiresIn : 0;
+    if (wakeUp === 'look' || isOffer) this.#sleep.wake();
+    // The key is offered to another process. If that process does not take it, the key becomes free without a message.
+    // On a busy key, the next offer comes before, so the look has an upper bound: a place that was lost with the
+    // store's queue would otherwise never be taken again.
+    else this.#sleep.wakeIn(Math.min(wakeUp.expiresIn + 1, Math.max(1, this.#lookedAt + LONGEST_DELAY - now())));
+  }
+}

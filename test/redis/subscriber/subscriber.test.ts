@@ -1,0 +1,481 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis, type RedisOptions } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
+import type { FencedLockEvent } from '../../../src/base/events.js';
+import { Subscriber } from '../../../src/redis/subscriber/subscriber.js';
+import { nodesOf } from '../../../src/redis/topology/nodes.js';
+import type { WakeUp } from '../../../src/waiting/store.js';
+import { untilHolds } from '../../support/eventually.js';
+import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
+import { describeWithRedis, requireRedis } from '../../support/redis-suite.js';
+import { describeWithShop, gate } from '../../support/shop.js';
+import { startWorker } from '../../support/worker.js';
+import { Actor, someKey, Tally } from '../../waiting/actors.js';
+
+const closing: Array<() => void> = [];
+afterAll(() => {
+  for (const close of closing) close();
+});
+
+/** A client that listens, under a name by which the server knows its connections. */
+function makeListener(url: string, options: Omit<RedisOptions, 'replyMapping'> = {}) {
+  const name = `listener-${randomUUID()}`;
+  const events: FencedLockEvent[] = [];
+  const redis = new Redis(url, { connectionName: name, retryStrategy: () => 20, ...options });
+  redis.on('error', () => {});
+  const subscriber = new Subscriber(nodesOf(redis), 'classic', randomUUID(), (event) => events.push(event));
+  closing.push(() => {
+    subscriber.close();
+    redis.disconnect();
+  });
+  return { name, redis, subscriber, events };
+}
+
+const someChannel = () => `wake:${randomUUID()}`;
+
+/** The connections of a listener as the server sees them, that for commands not counted. */
+async function subscribers(admin: Redis, name: string): Promise<Array<{ id: string; channels: number }>> {
+  const list = (await admin.client('LIST')) as string;
+  return list
+    .split('\n')
+    .filter((line) => line.includes(` name=${name} `) && !line.includes(' sub=0 '))
+    .map((line) => ({ id: /\bid=(\d+)/.exec(line)?.[1] ?? '', channels: Number(/ sub=(\d+)/.exec(line)?.[1]) }));
+}
+
+/** What all of a key's subscribers hear, and what only one of them does. */
+const EACH = 2;
+
+describeWithShop('the subscriber', () => {
+  let url: string;
+  let admin: Redis;
+  beforeAll(() => {
+    url = inject('redis').url as string;
+    admin = new Redis(url);
+  });
+  afterAll(() => admin.disconnect());
+
+  for (const protocol of [2, 3] as const) {
+    describe(`in RESP${protocol}`, () => {
+      const listener = () => makeListener(url, { protocol });
+
+      test('one connection serves many channels', async () => {
+        const { name, subscriber } = listener();
+        const heard = new Map<string, number>();
+        const channels = Array.from({ length: 50 }, someChannel);
+        const all = new Tally();
+        for (const channel of channels) {
+          await subscriber.listen(channel, () => {
+            heard.set(channel, (heard.get(channel) ?? 0) + 1);
+            all.add();
+          });
+        }
+        expect(await subscribers(admin, name)).toEqual([{ id: expect.any(String), channels: EACH * 50 }]);
+        for (const channel of channels) await admin.publish(channel, 'look');
+        await all.reach(50);
+        expect([...heard]).toEqual(channels.map((channel) => [channel, 1]));
+      });
+
+      test('a channel is left when its last listener leaves, and not before', async () => {
+        const { subscriber, redis } = listener();
+        const channel = someChannel();
+        const [first, second] = [
+          await subscriber.listen(channel, () => {}),
+          await subscriber.listen(channel, () => {}),
+        ];
+        expect(await redis.pubsub('CHANNELS', channel)).toEqual([channel]);
+        first.close();
+        first.close();
+        const bystander = await subscriber.listen(someChannel(), () => {});
+        expect(await redis.pubsub('CHANNELS', channel)).toEqual([channel]);
+        second.close();
+        await untilHolds(async () => expect(await redis.pubsub('CHANNELS', channel)).toEqual([]));
+        bystander.close();
+      });
+
+      test('1,000 listeners on 1,000 channels that come and go leave none', async () => {
+        const { name, subscriber, redis, events } = listener();
+        const folder = randomUUID();
+        let heard = 0;
+        for (let round = 0; round < 2; round++) {
+          const watches = await Promise.all(
+            Array.from({ length: 1_000 }, (_, index) => subscriber.listen(`wake:${folder}:${index}`, () => heard++)),
+          );
+          expect(await redis.pubsub('CHANNELS', `wake:${folder}:*`)).toHaveLength(EACH * 1_000);
+          expect(await subscribers(admin, name)).toHaveLength(1);
+          for (const watch of watches) watch.close();
+          // Behind them all on the same connection.
+          (await subscriber.listen(someChannel(), () => {})).close();
+          expect(await redis.pubsub('CHANNELS', `wake:${folder}:*`)).toEqual([]);
+        }
+        for (let index = 0; index < 1_000; index++) await admin.publish(`wake:${folder}:${index}`, 'look');
+        expect(heard).toBe(0);
+        expect(events).toEqual([]);
+      });
+
+      test('a killed connection calls every listener when it breaks, and when it has subscribed again', async () => {
+        const { name, subscriber } = listener();
+        const channels = Array.from({ length: 5 }, someChannel);
+        const heard: string[] = [];
+        const all = new Tally();
+        const note = (channel: string) => () => {
+          heard.push(channel);
+          all.add();
+        };
+        for (const channel of channels) await subscriber.listen(channel, note(channel));
+        const twice = channels[0] as string;
+        await subscriber.listen(twice, note(twice));
+        const [killed] = await subscribers(admin, name);
+        // By its id, because other tests have subscribers on this server too.
+        await admin.client('KILL', 'ID', killed?.id as string);
+        await all.reach(12);
+        const each = [...channels, twice].toSorted();
+        expect(heard.slice(0, 6).toSorted()).toEqual(each);
+        expect(heard.slice(6).toSorted()).toEqual(each);
+        const [back] = await subscribers(admin, name);
+        expect(back).toEqual({ id: expect.any(String), channels: EACH * 5 });
+        expect(back?.id).not.toBe(killed?.id);
+        // It hears what is published from now on, once each.
+        await admin.publish(channels[1] as string, 'look');
+        await all.reach(13);
+        expect(heard.slice(12)).toEqual([channels[1]]);
+      });
+    });
+  }
+
+  test('the connection is opened at the first use, closes itself when unused, and opens again', async () => {
+    const { name, subscriber } = makeListener(url);
+    await untilHolds(async () => expect((await admin.client('LIST')) as string).toContain(name));
+    const connections = async () => ((await admin.client('LIST')) as string).split(` name=${name} `).length - 1;
+    expect(await connections()).toBe(1);
+    const watch = await subscriber.listen(someChannel(), () => {});
+    expect(await connections()).toBe(2);
+    watch.close();
+    await untilHolds(async () => expect(await connections()).toBe(1));
+    const channel = someChannel();
+    const woken = gate();
+    await subscriber.listen(channel, () => woken.open());
+    await admin.publish(channel, 'look');
+    await woken.opened;
+  });
+
+  test('who comes while an unused connection lingers keeps it', async () => {
+    const { name, subscriber } = makeListener(url);
+    (await subscriber.listen(someChannel(), () => {})).close();
+    const channel = someChannel();
+    const woken = gate();
+    await subscriber.listen(channel, () => woken.open());
+    const before = await subscribers(admin, name);
+    // Longer than it lingers.
+    await new Promise((resolve) => setTimeout(resolve, 2_300));
+    expect(await subscribers(admin, name)).toEqual(before);
+    await admin.publish(channel, 'look');
+    await woken.opened;
+  });
+
+  test('a process that listened and stopped ends by itself', async () => {
+    const worker = startWorker(new URL('fixtures/listener.ts', import.meta.url), [url]);
+    await worker.next('done');
+    const end = await worker.exited;
+    expect(end, worker.output).toEqual({ code: 0, signal: null });
+  });
+
+  test('a subscription that the server refuses rejects, and is asked for anew the next time', async () => {
+    const user = `user-${randomUUID()}`;
+    const channel = someChannel();
+    await admin.acl('SETUSER', user, 'on', '>secret', '+@all', '~*', 'resetchannels');
+    const { subscriber } = makeListener(url, { username: user, password: 'secret' });
+    await expect(subscriber.listen(channel, () => {})).rejects.toThrow('NOPERM');
+    await admin.acl('SETUSER', user, 'allchannels');
+    const woken = gate();
+    await subscriber.listen(channel, () => woken.open());
+    await admin.publish(channel, 'look');
+    await woken.opened;
+    await admin.acl('DELUSER', user);
+  });
+
+  test('closing it while somebody waits for a subscription rejects, and is no unhandled rejection', async () => {
+    const { subscriber } = makeListener(url);
+    const listening = subscriber.listen(someChannel(), () => {});
+    subscriber.close();
+    await expect(listening).rejects.toThrow();
+  });
+
+  describe('behind a line that goes silent', () => {
+    let proxy: FaultProxy;
+    beforeAll(async () => {
+      const { hostname, port } = new URL(url);
+      proxy = await startFaultProxy({ host: hostname, port: Number(port) });
+    });
+    afterAll(() => proxy.close());
+
+    test.concurrent.each([
+      ['plain', {}],
+      // A time limit of the application's own must not hide the silence.
+      ['with a commandTimeout', { commandTimeout: 300 }],
+      ['in RESP2, with automatic pipelines', { protocol: 2, enableAutoPipelining: true }],
+    ] as const)('a silent connection is found by its ping and replaced (%s)', async (_, options) => {
+      const { name, subscriber, redis, events } = makeListener(proxy.url(url), options);
+      const channel = someChannel();
+      const heard = new Tally();
+      await subscriber.listen(channel, () => heard.add());
+      const [silent] = await subscribers(admin, name);
+      const held = gate();
+      const remove = proxy.onData('toClient', (data) => {
+        // Only the subscriber's connection: from this wake-up on it hears nothing, and nobody tells it so.
+        if (!data.includes(channel)) return 'forward';
+        remove();
+        held.open();
+        return 'hold';
+      });
+      await admin.publish(channel, 'look');
+      await held.opened;
+      expect(heard.count).toBe(0);
+      // The connection for commands is well.
+      expect(await redis.ping()).toBe('PONG');
+      // When it is lost, and when it is heard again.
+      await heard.reach(2);
+      expect(events).toContainEqual({
+        type: 'subscriber-down',
+        error: expect.objectContaining({ message: expect.stringContaining('silent') }),
+      });
+      const now = await subscribers(admin, name);
+      expect(now.at(-1)?.id).not.toBe(silent?.id);
+      await admin.publish(channel, 'look');
+      await heard.reach(3);
+    });
+  });
+});
+
+describeWithRedis('the subscriber without Redis', (redis) => {
+  /** Redis comes back: the listener is called once for that, and for each message from then on. */
+  async function expectHearsAgain(channel: string, heard: Tally): Promise<void> {
+    await redis().start();
+    await heard.reach(1);
+    const admin = new Redis(redis().url);
+    await admin.publish(channel, 'look');
+    await heard.reach(2);
+    admin.disconnect();
+  }
+
+  test('error events become events of ours, never a crash, and all is well again afterwards', async () => {
+    const { subscriber, events } = makeListener(redis().url);
+    const channel = someChannel();
+    const heard = new Tally();
+    await subscriber.listen(channel, () => heard.add());
+    await redis().killHard();
+    await untilHolds(() => expect(events).toMatchObject([{ type: 'subscriber-down' }]));
+    await expectHearsAgain(channel, heard);
+  });
+
+  test('a refusal is told once, however often is tried, and by however many who wait', async () => {
+    const admin = new Redis(redis().url);
+    onTestFinished(() => admin.disconnect());
+    await admin.call('ACL', 'SETUSER', 'deaf', 'on', '>password', '+@all', '-subscribe', '~*', '&*');
+    const holder = new Actor({ url: redis().url });
+    const waiting = new Actor({ url: redis().url, redis: { username: 'deaf', password: 'password' } });
+    const keys = [someKey(), someKey()];
+    const held = await Promise.all(keys.map((key) => holder.acquire(key)));
+    const turns = keys.map((key) => waiting.acquire(key));
+    await waiting.store.watches.reach(6);
+    expect(waiting.events).toEqual([
+      { type: 'subscriber-down', error: expect.objectContaining({ message: expect.stringContaining('NOPERM') }) },
+    ]);
+    for (const turn of held) turn.end();
+    for (const turn of turns) (await turn).end();
+  });
+
+  test('an outage is told once, however often the connection is tried, and by however many that come and go', async () => {
+    const { subscriber, redis: client, events } = makeListener(redis().url);
+    const errors = new Tally();
+    const { duplicate } = client;
+    client.duplicate = (...args) => duplicate.apply(client, args).on('error', () => errors.add());
+    for (const outage of [1, 2]) {
+      const before = await subscriber.listen(someChannel(), () => {});
+      await redis().killHard();
+      await errors.reach(errors.count + 3);
+      before.close();
+      for (let each = 0; each < 3; each++) {
+        const late = subscriber.listen(someChannel(), () => {});
+        const seen = errors.count;
+        void late.then((watch) => watch.close()).catch(() => {});
+        await errors.reach(seen + 2);
+      }
+      expect(events).toHaveLength(outage);
+      await redis().start();
+      (await subscriber.listen(someChannel(), () => {})).close();
+    }
+  });
+
+  test('who starts to listen while Redis is away is subscribed when it comes back', async () => {
+    const { subscriber } = makeListener(redis().url);
+    const channel = someChannel();
+    const heard = new Tally();
+    const before = await subscriber.listen(channel, () => {});
+    await redis().killHard();
+    await subscriber.listen(channel, () => heard.add());
+    before.close();
+    await expectHearsAgain(channel, heard);
+  });
+
+  test('a Redis that does not confirm a subscription is an error, and leaves no channel', async () => {
+    const { subscriber } = makeListener(redis().url);
+    const before = await subscriber.listen(someChannel(), () => {});
+    const channel = someChannel();
+    redis().freeze();
+    await expect(subscriber.listen(channel, () => {})).rejects.toThrow('did not confirm');
+    redis().thaw();
+    const admin = new Redis(redis().url);
+    await untilHolds(async () => expect(await admin.pubsub('CHANNELS', channel)).toEqual([]));
+    before.close();
+    admin.disconnect();
+  });
+
+  test('a client that gives up connecting wakes its listeners, and the next one opens a new connection', async () => {
+    const { subscriber, redis: client } = makeListener(redis().url, { retryStrategy: () => null });
+    const channel = someChannel();
+    const woken = gate();
+    const watch = await subscriber.listen(channel, () => woken.open());
+    const admin = new Redis(redis().url);
+    await admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await woken.opened;
+    watch.close();
+    const again = gate();
+    await subscriber.listen(channel, () => again.open());
+    await admin.publish(channel, 'look');
+    await again.opened;
+    expect(client.status).toBe('ready');
+    admin.disconnect();
+  });
+});
+
+describeWithRedis('the subscriber of a client whose address leads to another server', (redis) => {
+  const newPrimary = requireRedis();
+  const targetOf = (url: string) => {
+    const { hostname, port } = new URL(url);
+    return { host: hostname, port: Number(port) };
+  };
+  /** A client that is connected to the server through a line that can be led to the new primary. */
+  async function movable(options: { lazyConnect?: boolean } = {}) {
+    const target = targetOf(redis().url);
+    const line = await startFaultProxy(target);
+    onTestFinished(() => line.close());
+    const listener = makeListener(line.url(redis().url), options);
+    const move = () => Object.assign(target, targetOf(newPrimary().url));
+    return { ...listener, line, move };
+  }
+
+  test('goes there with its client, though the old server keeps its connection', async () => {
+    const { subscriber, redis: client, move } = await movable();
+    await client.ping();
+    const channel = someChannel();
+    const heard = new Tally();
+    await subscriber.listen(channel, () => heard.add());
+    move();
+    client.disconnect(true);
+    await untilHolds(async () => expect(await client.publish(channel, 'look')).toBe(1));
+    // That of the move, and the message.
+    await heard.reach(2);
+  });
+
+  test('stays subscribed where it was until it is subscribed there, which may be the same server', async () => {
+    const { name, subscriber, redis: client, line } = await movable();
+    const admin = new Redis(redis().url);
+    onTestFinished(() => admin.disconnect());
+    await client.ping();
+    const channel = someChannel();
+    const heard: WakeUp[] = [];
+    const watch = await subscriber.listen(channel, (wakeUp) => heard.push(wakeUp));
+    const [before] = await subscribers(admin, name);
+    const asked = gate();
+    const remove = line.onData('toServer', (data) => {
+      if (!data.includes(channel)) return 'forward';
+      remove();
+      asked.open();
+      return 'hold';
+    });
+    client.disconnect(true);
+    await asked.opened;
+    expect(await subscribers(admin, name)).toEqual([before]);
+    expect(watch.hears).toBe(false);
+    await admin.publish(channel, 'holder 500');
+    await untilHolds(() => expect(heard).toContainEqual({ turn: 'holder', expiresIn: 500 }));
+    const told = heard.length;
+    // The connection whose question is held.
+    line.resume();
+    await untilHolds(() => expect(watch.hears).toBe(true));
+    // It may have missed a message meanwhile.
+    expect(heard.slice(told)).toContain('look');
+    await untilHolds(async () => {
+      const now = await subscribers(admin, name);
+      expect(now).toEqual([{ id: expect.any(String), channels: EACH }]);
+      expect(now).not.toEqual([before]);
+    });
+    expect(watch.hears).toBe(true);
+  });
+
+  test('tells, once, that it may hear nothing where it is not subscribed there soon', async () => {
+    const { subscriber, redis: client, line, move } = await movable();
+    await client.ping();
+    const channel = someChannel();
+    const heard: WakeUp[] = [];
+    const watch = await subscriber.listen(channel, (wakeUp) => heard.push(wakeUp));
+    move();
+    const remove = line.onData('toServer', (data) => (data.includes(channel) ? 'hold' : 'forward'));
+    client.disconnect(true);
+    await untilHolds(() => expect(heard).toEqual(['look']));
+    expect(watch.hears).toBe(false);
+    // Longer than it takes to try again.
+    await sleep(1_000);
+    expect(heard).toEqual(['look']);
+    remove();
+    line.resume();
+    await untilHolds(() => expect(heard).toEqual(['look', 'look']));
+    expect(watch.hears).toBe(true);
+  });
+
+  test('reports that it may not subscribe there', async () => {
+    const { subscriber, redis: client, events, move } = await movable();
+    const admin = new Redis(newPrimary().url);
+    onTestFinished(async () => {
+      await admin.acl('SETUSER', 'default', 'allchannels');
+      admin.disconnect();
+    });
+    await client.ping();
+    await subscriber.listen(someChannel(), () => {});
+    await admin.acl('SETUSER', 'default', 'resetchannels');
+    move();
+    client.disconnect(true);
+    const reported = {
+      type: 'subscriber-down',
+      error: expect.objectContaining({ message: expect.stringContaining('NOPERM') }),
+    };
+    await untilHolds(() => expect(events).toEqual([reported]));
+  });
+
+  test('does not use the connection again that it kept, unused, to the old server', async () => {
+    const { subscriber, redis: client, move } = await movable();
+    await client.ping();
+    (await subscriber.listen(someChannel(), () => {})).close();
+    move();
+    client.disconnect(true);
+    await client.ping();
+    const channel = someChannel();
+    const heard = new Tally();
+    await subscriber.listen(channel, () => heard.add());
+    expect(await client.publish(channel, 'look')).toBe(1);
+    await heard.reach(1);
+  });
+
+  test('stays where it is when its client connects for the first time', async () => {
+    const { subscriber, redis: client } = await movable({ lazyConnect: true });
+    const channel = someChannel();
+    const heard: WakeUp[] = [];
+    await subscriber.listen(channel, (wakeUp) => heard.push(wakeUp));
+    await client.connect();
+    await client.publish(channel, 'holder 500');
+    await untilHolds(() => expect(heard).not.toEqual([]));
+    // And not first that the subscription was lost.
+    expect(heard).toEqual([{ turn: 'holder', expiresIn: 500 }]);
+  });
+});

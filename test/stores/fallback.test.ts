@@ -1,0 +1,264 @@
+import { Redis } from 'ioredis';
+import { expect, test, vi } from 'vitest';
+import { now } from '../../src/base/clock.js';
+import { LockUnavailableError } from '../../src/base/errors.js';
+import * as scripts from '../../src/redis/scripts.generated.js';
+import { FallbackStore } from '../../src/stores/fallback.js';
+import { Monitor } from '../redis/monitor.js';
+import { eventually, untilHolds } from '../support/eventually.js';
+import { describeWithRedis } from '../support/redis-suite.js';
+import { Actor, FOR_EVER, holderOf, leaseName, someKey } from '../waiting/actors.js';
+import { ObservedStore } from '../waiting/observed-store.js';
+import { namesOfScripts } from '../waiting/watched-redis.js';
+
+/** How long one command may take. */
+const COMMAND_TIME = 150;
+
+describeWithRedis('a Redis that cannot be reached, where Postgres may keep order alone', (redis) => {
+  /** An actor that gets on without Redis, and what Redis itself was asked. */
+  function make(passOnAfter = FOR_EVER) {
+    const asked: ObservedStore[] = [];
+    const actor = new Actor({
+      url: redis().url,
+      commandTimeout: COMMAND_TIME,
+      passOnAfter,
+      wrap: (store, emit) => {
+        const observed = new ObservedStore(store);
+        asked.push(observed);
+        return new FallbackStore(observed, emit);
+      },
+    });
+    const types = () => actor.events.map(({ type }) => type).filter((type) => type.startsWith('redis-'));
+    return { actor, inner: asked[0] as ObservedStore, types };
+  }
+
+  /** Somebody asks until it is noticed that Redis is back. */
+  async function untilBack({ actor, types }: Pick<ReturnType<typeof make>, 'actor' | 'types'>): Promise<void> {
+    await untilHolds(
+      async () => {
+        await actor.release(await actor.acquire(someKey()));
+        expect(types().at(-1)).toBe('redis-back');
+      },
+      { timeout: 10_000 },
+    );
+  }
+
+  async function whileFrozen(work: () => Promise<void>): Promise<void> {
+    redis().freeze();
+    try {
+      await work();
+    } finally {
+      redis().thaw();
+    }
+  }
+
+  test('while it can be reached it is asked like any other, and nobody shares', async () => {
+    const { actor, inner, types } = make();
+    const key = someKey();
+    const turn = await actor.acquire(key);
+    expect(turn.lease.shared).toBe(false);
+    await actor.release(turn);
+    expect([inner.looks.count, inner.released.count]).toEqual([1, 1]);
+    expect(types()).toEqual([]);
+  });
+
+  test('frozen: the first caller meets its silence once, and the next ones do not even ask', async () => {
+    const { actor, inner, types } = make();
+    await actor.redis.ping();
+    await whileFrozen(async () => {
+      const turns = [await actor.acquire(someKey())];
+      for (let each = 0; each < 5; each++) turns.push(await actor.acquire(someKey()));
+      expect(turns.map(({ lease }) => lease.shared)).toEqual(Array(6).fill(true));
+      expect(inner.looks.count).toBe(1);
+      expect(types()).toEqual(['redis-passed-by']);
+    });
+  });
+
+  test('callers of one key still have their turns one after the other', async () => {
+    const { actor } = make();
+    const key = someKey();
+    await actor.redis.ping();
+    await whileFrozen(async () => {
+      const first = await actor.acquire(key);
+      const next = actor.acquire(key);
+      expect(actor.room.waitingByKey().get(key)).toBe(1);
+      first.end();
+      (await next).end();
+    });
+  });
+
+  test('a call that must not share waits for it, is refused with the cause, and the one behind it gets on', async () => {
+    const { actor } = make();
+    const key = someKey();
+    await actor.redis.ping();
+    await whileFrozen(async () => {
+      const handle = actor.acquire(key, { mayShare: false, waitTime: 1_000 });
+      const call = actor.acquire(key);
+      await expect(handle).rejects.toBeInstanceOf(LockUnavailableError);
+      await expect(handle).rejects.toMatchObject({ cause: { message: expect.stringContaining('answer') } });
+      const turn = await call;
+      // Nor does one share that comes when somebody else does already.
+      const late = actor.acquire(key, { mayShare: false, waitTime: 300 });
+      turn.end();
+      await expect(late).rejects.toBeInstanceOf(LockUnavailableError);
+    });
+  });
+
+  test('a call that comes while another one waits for it does not wait for the next look', async () => {
+    const { actor } = make();
+    await actor.redis.ping();
+    await whileFrozen(async () => {
+      const key = someKey();
+      const handle = actor.acquire(key, { mayShare: false, waitTime: 120_000 });
+      const failed = () => actor.events.filter((event) => event.type === 'look-failed' && event.key === key).length;
+      // The pause behind this one is half a second.
+      await eventually('looks have failed', async () => failed() >= 6);
+      (await actor.acquire(key, { signal: AbortSignal.timeout(250) })).end();
+      void actor.room.close();
+      await expect(handle).rejects.toMatchObject({ code: 'CLOSED' });
+    });
+  });
+
+  test('a shared lease is not extended by anybody, and stands', async () => {
+    const { actor, inner } = make();
+    await actor.redis.ping();
+    await whileFrozen(async () => {
+      const turn = await actor.acquire(someKey(), { leaseTime: 300 });
+      await actor.store.extended.reach(5);
+      expect(turn.lease.loss).toBeUndefined();
+      expect(turn.lease.age).toBe(Number.POSITIVE_INFINITY);
+      expect(inner.extending.count).toBe(0);
+      turn.end();
+    });
+  });
+
+  test('it comes back without a restart: what Redis was left with is given back, and callers wait in it again', async () => {
+    const made = make();
+    const { actor, inner } = made;
+    const key = someKey();
+    // It knows the scripts, and hears no answer from now on.
+    for (const { lua } of Object.values(scripts)) await actor.redis.script('LOAD', lua);
+    const monitor = await Monitor.start(redis().url);
+    redis().freeze();
+    const turn = await actor.acquire(key);
+    turn.end();
+    await inner.released.settled();
+    redis().thaw();
+    await untilBack(made);
+    await inner.released.settled();
+    // Redis has done what it was asked, and was told again behind the look, and when that could be heard.
+    const sent = namesOfScripts(await monitor.about(key)).filter((name) => name !== 'inspect');
+    expect(sent).toEqual(['acquire', 'release', 'release', 'release']);
+    monitor.stop();
+    expect((await actor.store.inspect(key)).holder).toBeUndefined();
+    const again = await actor.acquire(key);
+    expect(again.lease.shared).toBe(false);
+    await actor.release(again);
+    expect(made.types()).toEqual(['redis-passed-by', 'redis-back']);
+  });
+
+  test('a lease that is left only when it is back is given back then', async () => {
+    const made = make();
+    const { actor } = made;
+    const key = someKey();
+    await actor.release(await actor.acquire(someKey()));
+    redis().freeze();
+    const turn = await actor.acquire(key);
+    redis().thaw();
+    await untilBack(made);
+    const admin = new Redis(redis().url);
+    expect(await holderOf(admin, key)).toBe(turn.lease.holder);
+    await actor.release(turn);
+    expect(await admin.exists(leaseName(key))).toBe(0);
+    admin.disconnect();
+  });
+
+  test('while it is away it is asked now and then, in nobody’s way', async () => {
+    const { actor, inner, types } = make();
+    await actor.redis.ping();
+    const ask = vi.spyOn(inner, 'inspect');
+    await whileFrozen(async () => {
+      await actor.acquire(someKey());
+      await untilHolds(
+        async () => {
+          const from = now();
+          await actor.acquire(someKey());
+          expect(now() - from).toBeLessThan(COMMAND_TIME);
+          expect(ask.mock.calls.length).toBeGreaterThanOrEqual(2);
+        },
+        { timeout: 10_000 },
+      );
+      expect(ask.mock.calls.length).toBe(2);
+      expect(inner.looks.count).toBe(1);
+      expect(types()).toEqual(['redis-passed-by']);
+    });
+  });
+
+  test('a chain of local turns goes on without it, and ends when it is back', async () => {
+    const made = make(0);
+    const { actor, inner } = made;
+    const key = someKey();
+    await actor.release(await actor.acquire(someKey()));
+    redis().freeze();
+    const first = await actor.acquire(key);
+    const [second, third] = [actor.acquire(key), actor.acquire(key)];
+    first.end();
+    expect((await second).lease.shared).toBe(true);
+    expect(inner.yielding.count).toBe(0);
+    redis().thaw();
+    await untilBack(made);
+    (await second).end();
+    const turn = await third;
+    expect(turn.lease.shared).toBe(false);
+    await actor.release(turn);
+  });
+
+  test('it falls silent at the end of a turn: the next caller waits for that answer, and not for one more', async () => {
+    const { actor, inner, types } = make(0);
+    const key = someKey();
+    const first = await actor.acquire(key);
+    const second = actor.acquire(key);
+    await whileFrozen(async () => {
+      first.end();
+      const turn = await second;
+      expect(turn.lease.shared).toBe(true);
+      expect(inner.looks.count).toBe(1);
+      expect(types()).toEqual(['redis-passed-by']);
+      await actor.release(turn);
+    });
+  });
+
+  test('a value of other software under the name of one key is told to the callers of that key, and no outage', async () => {
+    const { actor, types } = make();
+    const [key, other] = [someKey(), someKey()];
+    await actor.redis.hset(leaseName(key), 'field', 'value');
+    const refused = { code: 'LOCK_UNAVAILABLE', cause: { message: expect.stringContaining('forceRelease') } };
+    await expect(actor.acquire(key, { waitTime: 0 })).rejects.toMatchObject(refused);
+    const turn = await actor.acquire(other);
+    expect(turn.lease.shared).toBe(false);
+    await actor.release(turn);
+    // Also if it comes while a process has the key.
+    const held = await actor.acquire(other);
+    await actor.redis.del(leaseName(other));
+    await actor.redis.hset(leaseName(other), 'field', 'value');
+    await expect(actor.store.yield(held.lease)).rejects.toThrow('WRONGTYPE');
+    expect(types()).toEqual([]);
+    await actor.redis.del(leaseName(key), leaseName(other));
+    held.end();
+  });
+
+  test('killed: who waits in it gets on, and it comes back', async () => {
+    const made = make();
+    const { actor } = made;
+    const other = new Actor({ url: redis().url });
+    const key = someKey();
+    await other.acquire(key);
+    const waiting = actor.acquire(key);
+    await actor.store.answers.reach(2);
+    await redis().killHard();
+    expect((await waiting).lease.shared).toBe(true);
+    await redis().start();
+    (await waiting).end();
+    await untilBack(made);
+  });
+});

@@ -1,0 +1,140 @@
+import { describe, expect, test, vi } from 'vitest';
+import { LockTimeoutError } from '../../src/base/errors.js';
+import { describeWithShop } from '../support/shop.js';
+import { someKey, Tally, turnOfLoop } from './actors.js';
+import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage, sites } from './watched-redis.js';
+
+vi.mock('../../src/base/clock.js', async (original) => {
+  const { counted } = await import('./counted-clock.js');
+  return counted(await original());
+});
+
+describeWithShop('the callers of one process', () => {
+  const stage = setStage();
+
+  describe.each(sites(stage))('$name', ({ actor, expectNothingLeft }) => {
+    test('get the lease in the order in which they came', async () => {
+      const [holder, caller] = [actor(), actor()];
+      const key = someKey();
+      const first = await holder.acquire(key);
+      const order: number[] = [];
+      const callers = Array.from({ length: 20 }, async (_, index) => {
+        const turn = await caller.acquire(key);
+        order.push(index);
+        await caller.release(turn);
+      });
+      await caller.store.answers.reach(2);
+      await holder.release(first);
+      await Promise.all(callers);
+      expect(order).toEqual(Array.from({ length: 20 }, (_, index) => index));
+    });
+
+    test('one that gives up just after it was called has its turn, and the next one comes behind it', async () => {
+      const [caller, key] = [actor(), someKey()];
+      const first = await caller.acquire(key);
+      const abort = new AbortController();
+      const called = caller.acquire(key, { signal: abort.signal });
+      const next = caller.acquire(key);
+      first.end();
+      abort.abort(new Error('too late'));
+      const second = await called;
+      await turnOfLoop();
+      expect(caller.room.waitingByKey().get(key)).toBe(1);
+      second.end();
+      await caller.release(await next);
+      await expectNothingLeft(caller, key);
+    });
+
+    test('one that gives up just before it would be called is passed over', async () => {
+      const [caller, key] = [actor(), someKey()];
+      const first = await caller.acquire(key);
+      const abort = new AbortController();
+      const gone = caller.acquire(key, { signal: abort.signal });
+      const next = caller.acquire(key);
+      abort.abort('enough');
+      first.end();
+      await expect(gone).rejects.toBe('enough');
+      await caller.release(await next);
+      await expectNothingLeft(caller, key);
+    });
+
+    test('leaving twice calls one caller, not two', async () => {
+      const [caller, key] = [actor(), someKey()];
+      const first = await caller.acquire(key);
+      const second = caller.acquire(key);
+      void caller.acquire(key);
+      first.end();
+      first.end();
+      await second;
+      await turnOfLoop();
+      expect(caller.room.waitingByKey().get(key)).toBe(1);
+    });
+
+    test('one that fails at the head lets the next one go on', async () => {
+      const caller = actor();
+      const [holder, key] = [actor(), someKey()];
+      const first = await holder.acquire(key);
+      const failing = caller.acquire(key, { waitTime: 100 });
+      const next = caller.acquire(key);
+      await expect(failing).rejects.toBeInstanceOf(LockTimeoutError);
+      await holder.release(first);
+      await caller.release(await next);
+      await expectNothingLeft(caller, key);
+    });
+
+    test('one without a wait time is refused at once where another one is before it, and Redis is not asked', async () => {
+      const [holder, caller] = [actor(), actor()];
+      const key = someKey();
+      const first = await holder.acquire(key);
+      const second = holder.acquire(key);
+      await expect(holder.acquire(key, { waitTime: 0 })).rejects.toBeInstanceOf(LockTimeoutError);
+      const { turn } = await asleep(caller, key);
+      await expect(caller.acquire(key, { waitTime: 0 })).rejects.toBeInstanceOf(LockTimeoutError);
+      expect([holder.store.looks.count, caller.store.looks.count]).toEqual([1, 2]);
+      first.end();
+      await holder.release(await second);
+      await caller.release(await turn);
+    });
+
+    test('each gives back what it has ahead when it is about to wait, and one that need not wait keeps it', async () => {
+      const [caller, key] = [actor(), someKey()];
+      const discarded: string[] = [];
+      const preopenOf = (who: string) => ({
+        preopen: { open: () => {}, wait: () => void discarded.push(who), discard: () => {} },
+      });
+      const first = await caller.acquire(key, preopenOf('first'));
+      expect(discarded).toEqual([]);
+      const second = caller.acquire(key, preopenOf('second'));
+      expect(discarded).toEqual(['second']);
+      first.end();
+      await caller.release(await second);
+      expect(discarded).toEqual(['second']);
+    });
+  });
+
+  test('300 wait for one key and send Redis nothing: one of them looks, twice', async () => {
+    const [holder, actor] = [direct(), direct()];
+    const key = someKey();
+    const first = await holder.acquire(key);
+    const before = (await sentAbout(stage(), key)).length;
+    const called = new Tally();
+    const callers = Array.from({ length: 300 }, async () => {
+      const mine = await actor.acquire(key);
+      called.add();
+      await actor.release(mine);
+    });
+    await actor.store.answers.reach(2);
+    expect(actor.room.waitingByKey().get(key)).toBe(300);
+    // What polls gives no event: it needs some time in which to be seen.
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    // A file that runs beside this one may list what is there, and looks at each key for that.
+    const sent = (await sentAbout(stage(), key)).slice(before);
+    expect(sent).toEqual(['acquire', 'subscribe', 'acquire']);
+    expect(called.count).toBe(0);
+    await holder.release(first);
+    await Promise.all(callers);
+    expect(called.count).toBe(300);
+    await expectNothingLeft(stage(), actor, key);
+    await expectFree(stage(), key);
+  });
+});

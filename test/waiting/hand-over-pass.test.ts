@@ -1,0 +1,148 @@
+import { expect, test, vi } from 'vitest';
+import { untilHolds } from '../support/eventually.js';
+import { describeWithShop } from '../support/shop.js';
+import { type Asked, FOR_EVER, someKey, turnOfLoop } from './actors.js';
+import { clock } from './stopped-clock.js';
+import { asleep, direct, sentAbout, setStage } from './watched-redis.js';
+
+// A busy machine may stop a process at any place. So time passes only where a test says so.
+vi.mock('../../src/base/clock.js', async (original) => {
+  const { counted } = await import('./counted-clock.js');
+  const { stopped } = await import('./stopped-clock.js');
+  return stopped(counted(await original()));
+});
+
+describeWithShop('a turn that passes the key on', () => {
+  const stage = setStage();
+  const take = () => 'taken';
+
+  /** A first turn, two callers behind it, and a contender of another process asleep. */
+  async function line(asked: Asked = {}, passOnAfter = FOR_EVER) {
+    const [actor, other, key] = [direct({ passOnAfter }), direct(), someKey()];
+    const first = await actor.acquire(key);
+    const [second, third] = [actor.acquire(key, asked), actor.acquire(key, asked)];
+    const { turn: elsewhere } = await asleep(other, key);
+    const before = (await sentAbout(stage(), key)).length;
+    const sent = async () => (await sentAbout(stage(), key)).slice(before);
+    return { actor, other, key, first, second, third, elsewhere, sent };
+  }
+
+  test('ends, and the next caller of the process has its turn under the same lease', async () => {
+    const { actor, key, first, second, sent } = await line();
+    expect(first.pass(take)).toBe('taken');
+    expect((await second).lease).toBe(first.lease);
+    expect(actor.room.waitingByKey().get(key)).toBe(1);
+    expect(await sent()).toEqual([]);
+  });
+
+  test('passes it once, however often it tries', async () => {
+    const { actor, key, first } = await line();
+    first.pass(take);
+    expect(first.pass(take)).toBeUndefined();
+    await turnOfLoop();
+    expect(actor.room.waitingByKey().get(key)).toBe(1);
+  });
+
+  test('keeps it where the next one is not to be had', async () => {
+    const { actor, key, first } = await line();
+    expect(first.pass(() => undefined)).toBeUndefined();
+    await turnOfLoop();
+    expect(actor.room.waitingByKey().get(key)).toBe(2);
+  });
+
+  test.each(['the first', 'the next'] as const)(
+    'the key goes to others only when the last one is over (%s is over first)',
+    async (whichFirst) => {
+      const { actor, other, first, second, third, elsewhere, sent } = await line({}, 50);
+      first.pass(take);
+      const next = await second;
+      clock.now += 50;
+      const [sooner, later] = whichFirst === 'the first' ? [first, next] : [next, first];
+      sooner.end();
+      await turnOfLoop();
+      expect(await sent()).toEqual([]);
+      later.end();
+      const turn = await elsewhere;
+      expect((await sent())[0]).toBe('yield');
+      await other.release(turn);
+      (await third).end();
+      expect(actor.store.yielding.count).toBe(1);
+    },
+  );
+
+  test('is not alone at work until it is over', async () => {
+    const { first, second } = await line();
+    first.pass(take);
+    const next = await second;
+    expect(next.alone()).toBe(false);
+    first.end();
+    expect(next.alone()).toBe(true);
+  });
+
+  test('whose work runs again keeps the turn behind it from passing the key on, until it ends', async () => {
+    const { first, second, third } = await line();
+    first.pass(take);
+    const next = await second;
+    first.runsAgain();
+    first.runsAgain();
+    expect(next.pass(take)).toBeUndefined();
+    first.end();
+    expect(next.pass(take)).toBe('taken');
+    next.end();
+    (await third).end();
+  });
+
+  test('whose work runs again, and that nobody has begun behind, passes the key on', async () => {
+    const { first, second } = await line();
+    first.runsAgain();
+    expect(first.pass(take)).toBe('taken');
+    first.end();
+    (await second).end();
+  });
+
+  test('passes nothing once another process has waited for long enough', async () => {
+    const { actor, key, first, second, other, elsewhere } = await line({}, 50);
+    clock.now += 49;
+    expect(first.pass(take)).toBe('taken');
+    const next = await second;
+    clock.now++;
+    expect(next.pass(take)).toBeUndefined();
+    expect(actor.room.waitingByKey().get(key)).toBe(1);
+    first.end();
+    next.end();
+    await other.release(await elsewhere);
+  });
+
+  test('passes nothing under a lease that was lost', async () => {
+    const { actor, key, first } = await line();
+    first.lease.lose('gone');
+    expect(first.pass(take)).toBeUndefined();
+    first.end();
+    await turnOfLoop();
+    expect(actor.room.waitingByKey().get(key)).toBe(2);
+  });
+
+  test('passes nothing once it is over', async () => {
+    const { actor, key, first, second } = await line();
+    first.end();
+    await second;
+    expect(first.pass(take)).toBeUndefined();
+    await turnOfLoop();
+    expect(actor.room.waitingByKey().get(key)).toBe(1);
+  });
+
+  test('where no other process waits the key stays without a question, however many turns there are', async () => {
+    const [actor, key] = [direct({ passOnAfter: 50 }), someKey()];
+    let turn = await actor.acquire(key);
+    const waiting = Array.from({ length: 30 }, () => actor.acquire(key));
+    for (const next of waiting) {
+      clock.now += 20;
+      // The answer to the question asked ahead.
+      await untilHolds(() => expect(turn.pass(take)).toBe('taken'));
+      turn.end();
+      turn = await next;
+    }
+    turn.end();
+    expect(actor.store.yielding.count).toBe(0);
+  });
+});

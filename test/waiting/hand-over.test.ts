@@ -1,0 +1,202 @@
+import { expect, test, vi } from 'vitest';
+import { now } from '../../src/base/clock.js';
+import type { Emit } from '../../src/base/events.js';
+import { namesOf } from '../../src/redis/names.js';
+import { FallbackStore } from '../../src/stores/fallback.js';
+import type { LeaseStore } from '../../src/waiting/store.js';
+import { eventually } from '../support/eventually.js';
+import { describeWithShop } from '../support/shop.js';
+import { type Actor, type Asked, holderOf, leaseName, PREFIX, someKey } from './actors.js';
+import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage } from './watched-redis.js';
+
+vi.mock('../../src/base/clock.js', async (original) => {
+  const { counted } = await import('./counted-clock.js');
+  return counted(await original());
+});
+
+describeWithShop('the hand-over inside a process', () => {
+  const stage = setStage();
+
+  /** So many callers, one after the other: the names of the holders, and what it took. */
+  async function chain(
+    actor: Actor,
+    key: string,
+    asked: readonly Asked[],
+  ): Promise<{ holders: Set<string>; sent: string[] }> {
+    const holders = new Set<string>();
+    const callers = asked.map(async (each) => {
+      const turn = await actor.acquire(key, each);
+      holders.add(turn.lease.holder);
+      turn.end();
+    });
+    await Promise.all(callers);
+    await actor.store.released.settled();
+    const sent = await sentAbout(stage(), key);
+    await expectNothingLeft(stage(), actor, key);
+    await expectFree(stage(), key);
+    return { holders, sent };
+  }
+  const times = (count: number): Asked[] => Array.from({ length: count }, () => ({}));
+
+  test('sends Redis nothing', async () => {
+    const [actor, key] = [direct(), someKey()];
+    const { holders, sent } = await chain(actor, key, times(10));
+    expect(holders.size).toBe(1);
+    expect(sent).toEqual(['acquire', 'release']);
+  });
+
+  test('where each turn is to pass the key on, goes on as long as nobody else waits, and every turn asks that', async () => {
+    const [actor, key] = [direct({ passOnAfter: 0 }), someKey()];
+    const { holders, sent } = await chain(actor, key, times(3));
+    expect(holders.size).toBe(1);
+    expect(sent).toEqual(['acquire', 'yield', 'yield', 'release']);
+  });
+
+  test('a caller whose lease is not renewed gets one with its full time', async () => {
+    const [actor, key] = [direct(), someKey()];
+    const first = await actor.acquire(key);
+    const unrenewed = actor.acquire(key, { renew: false });
+    const last = actor.acquire(key);
+    const leftAt = now();
+    first.end();
+    const second = await unrenewed;
+    expect(second.lease.expiresAt).toBeGreaterThanOrEqual(leftAt + 60_000);
+    const secondLeftAt = now();
+    second.end();
+    // And what that one leaves behind has less left than the next one asks for.
+    expect((await last).lease.expiresAt).toBeGreaterThanOrEqual(secondLeftAt + 60_000);
+    await actor.release(await last);
+    expect(await sentAbout(stage(), key)).toEqual(['acquire', 'yield', 'yield', 'release']);
+  });
+
+  test('a caller that asks for another lease time gets it', async () => {
+    const [actor, key] = [direct(), someKey()];
+    const first = await actor.acquire(key);
+    const second = actor.acquire(key, { leaseTime: 5_000 });
+    first.end();
+    expect((await second).lease.leaseTime).toBe(5_000);
+    const left = await stage().admin.pttl(leaseName(key));
+    expect(left).toBeGreaterThan(0);
+    expect(left).toBeLessThanOrEqual(5_000);
+    await actor.release(await second);
+  });
+
+  test('if the first gives up while its look is under way, the next gets the lease time that it asked for', async () => {
+    const [actor, key] = [direct(), someKey()];
+    const caller = new AbortController();
+    const gone = actor.acquire(key, { leaseTime: 60_000, signal: caller.signal });
+    const next = actor.acquire(key, { leaseTime: 5_000 });
+    caller.abort('enough');
+    await expect(gone).rejects.toBe('enough');
+    expect((await next).lease.leaseTime).toBe(5_000);
+    await actor.release(await next);
+    await expectNothingLeft(stage(), actor, key);
+    await expectFree(stage(), key);
+  });
+
+  test('a lease that was lost between two turns is not handed over: the next caller waits for one of its own', async () => {
+    const [actor, key] = [direct(), someKey()];
+    const first = await actor.acquire(key);
+    const next = actor.acquire(key);
+    await stage().admin.set(leaseName(key), 'somebody else', 'PX', 60_000);
+    first.lease.lose('gone');
+    first.end();
+    await actor.store.answers.reach(3);
+    expect(actor.room.waitingByKey().get(key)).toBe(1);
+    expect(await holderOf(stage().admin, key)).toBe('somebody else');
+    await stage().admin.multi().del(leaseName(key)).publish(namesOf(PREFIX, key).wake, 'look').exec();
+    const second = await next;
+    expect(second.lease.holder).not.toBe(first.lease.holder);
+    expect(second.lease.loss).toBeUndefined();
+    await actor.release(second);
+  });
+
+  test('a yield without an answer gives the lease back, and the next caller has to get one again', async () => {
+    const [actor, key] = [direct({ passOnAfter: 0 }), someKey()];
+    actor.store.beforeYieldAnswer = () => Promise.reject(new Error('no answer'));
+    const { holders, sent } = await chain(actor, key, times(2));
+    expect(holders.size).toBe(2);
+    expect(sent).toEqual(['acquire', 'yield', 'release', 'acquire', 'release']);
+    expect(actor.events.map(({ type }) => type)).toEqual(['look-failed']);
+  });
+
+  test.each<[string, string, ((store: LeaseStore, emit: Emit) => LeaseStore)?]>([
+    ['is why the next caller does not get the key, and not somebody who has it', 'LOCK_UNAVAILABLE'],
+    // Redis is no reason to fail there.
+    ['ends the wait of one that can do without it as ever', 'LOCK_TIMEOUT', (...given) => new FallbackStore(...given)],
+  ])('a yield without an answer %s', async (_, code, wrap = (store) => store) => {
+    const [actor, key] = [direct({ passOnAfter: 0, wrap }), someKey()];
+    const first = await actor.acquire(key);
+    actor.store.beforeYieldAnswer = () => new Promise((resolve) => setTimeout(resolve, 1_000));
+    const next = actor.acquire(key, { waitTime: 500 });
+    first.end();
+    await expect(next).rejects.toMatchObject({ code });
+    await actor.store.yielded.reach(1);
+    await eventually('it is released', async () => (await stage().admin.exists(leaseName(key))) === 0);
+  });
+
+  test('a yield whose answer came after the end of the lease that it gave is not believed', async () => {
+    const [actor, key] = [direct({ passOnAfter: 0 }), someKey()];
+    actor.store.beforeYieldAnswer = () => new Promise((resolve) => setTimeout(resolve, 120));
+    const first = await actor.acquire(key, { leaseTime: 110 });
+    const next = actor.acquire(key, { leaseTime: 110 });
+    first.end();
+    const second = await next;
+    expect(second.lease.loss).toBeUndefined();
+    expect(second.lease.holder).not.toBe(first.lease.holder);
+    await actor.release(second);
+    await expectFree(stage(), key);
+  });
+
+  test('a lease that is handed over is renewed on, and one that was given back is not', async () => {
+    const [actor, key] = [direct(), someKey()];
+    const first = await actor.acquire(key, { leaseTime: 600 });
+    const next = actor.acquire(key, { leaseTime: 600 });
+    first.end();
+    const second = await next;
+    await actor.store.extended.reach(2);
+    expect(second.lease.loss).toBeUndefined();
+    const extensions = actor.store.extensions.length;
+    await actor.release(second);
+    const other = await actor.acquire(someKey(), { leaseTime: 600 });
+    await actor.store.extended.reach(extensions + 2);
+    const claims = actor.store.extensions.slice(extensions).flatMap((extension) => extension.claims);
+    expect(new Set(claims)).toEqual(new Set([other.lease]));
+    await actor.release(other);
+  });
+
+  test('the end of the last turn sends the release at once: whoever looks next has the key by its first look', async () => {
+    const [actor, other, key] = [direct(), direct(), someKey()];
+    await other.release(await other.acquire(someKey()));
+    for (const asked of [{}, { mayShare: false }]) {
+      const turn = await actor.acquire(key, asked);
+      turn.end();
+      expect(actor.room.isFree(key)).toBe(true);
+      // Another client of the process, with a connection of its own.
+      await other.release(await other.acquire(key, { waitTime: 0 }));
+    }
+    await actor.store.released.settled();
+    expect(await sentAbout(stage(), key)).toEqual(Array(4).fill(['acquire', 'release']).flat());
+  });
+
+  test('a lease that was taken while another process waited is known to be waited for, and one that was not is not', async () => {
+    const [holder, first, second, key] = [direct(), direct(), direct(), someKey()];
+    const held = await holder.acquire(key);
+    expect(held.lease.contended).toBe(false);
+    const { turn: next } = await asleep(first, key);
+    const { turn: last } = await asleep(second, key);
+    held.end();
+    expect((await next).lease.contended).toBe(true);
+    (await next).end();
+    expect((await last).lease.contended).toBe(false);
+    (await last).end();
+  });
+
+  test('the loss of a lease is an event, once', async () => {
+    const [actor, key] = [direct(), someKey()];
+    const turn = await actor.acquire(key);
+    turn.lease.lose('gone');
+    expect(actor.events).toEqual([{ type: 'lease-lost', key, error: turn.lease.loss }]);
+    await actor.release(turn);
+  });
+});

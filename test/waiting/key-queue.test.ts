@@ -1,0 +1,201 @@
+import { describe, expect, test, vi } from 'vitest';
+import { LockTimeoutError, LockUnavailableError } from '../../src/base/errors.js';
+import { namesOf } from '../../src/redis/names.js';
+import * as scripts from '../../src/redis/scripts.generated.js';
+import { untilHolds } from '../support/eventually.js';
+import { describeWithShop, gate } from '../support/shop.js';
+import { FOR_EVER, holderOf, leaseName, PREFIX, someKey, turnOfLoop } from './actors.js';
+import { asleep, direct, expectNothingLeft, setStage, throughProxy } from './watched-redis.js';
+
+vi.mock('../../src/base/clock.js', async (original) => {
+  const { counted } = await import('./counted-clock.js');
+  return counted(await original());
+});
+
+describeWithShop('a contender', () => {
+  const stage = setStage();
+
+  describe('look, subscribe, look again', () => {
+    test('a release between the first look and the subscription is not missed', async () => {
+      const [holder, contender] = [direct(), direct()];
+      const key = someKey();
+      const first = await holder.acquire(key);
+      contender.store.beforeWatch = () => holder.release(first);
+      await contender.release(await contender.acquire(key));
+      expect(contender.store.looks.count).toBe(2);
+    });
+
+    test('a release while the contender sleeps wakes it', async () => {
+      const [holder, contender] = [direct(), direct()];
+      const key = someKey();
+      const first = await holder.acquire(key);
+      const { turn } = await asleep(contender, key);
+      await holder.release(first);
+      await contender.release(await turn);
+      expect(contender.store.looks.count).toBe(3);
+    });
+
+    test('a release while the answer of the second look is under way is not missed', async () => {
+      const [holder, contender] = [direct(), direct()];
+      const key = someKey();
+      const first = await holder.acquire(key);
+      contender.store.beforeAnswer = async (look) => {
+        if (look !== 2) return;
+        // Heard by the same connection, so the contender has been told too.
+        const told = gate();
+        const watch = await contender.store.watch(key, () => told.open());
+        await holder.release(first);
+        await told.opened;
+        watch.close();
+      };
+      await contender.release(await contender.acquire(key));
+      expect(contender.store.looks.count).toBe(3);
+    });
+
+    test('a wake-up that is lost costs no more than the rest of the lease', async () => {
+      const [holder, contender] = [direct(), direct()];
+      const key = someKey();
+      await holder.acquire(key, { leaseTime: 400, renew: false });
+      // Nobody releases it and nobody says that it ends; the contender would wait for days.
+      const held = await contender.acquire(key, { waitTime: FOR_EVER });
+      expect(held.lease.loss).toBeUndefined();
+      await contender.release(held);
+    });
+
+    test('a key of ours that never ends is no reason to ask again and again', async () => {
+      const contender = direct();
+      const key = someKey();
+      await stage().admin.set(leaseName(key), 'somebody');
+      const { turn } = await asleep(contender, key);
+      await turnOfLoop();
+      expect(contender.store.looks.count).toBe(2);
+      await stage().admin.multi().del(leaseName(key)).publish(namesOf(PREFIX, key).wake, 'look').exec();
+      await contender.release(await turn);
+    });
+
+    test('where wake-ups cannot be heard, it looks at intervals', async () => {
+      const [holder, contender] = [direct(), direct()];
+      const key = someKey();
+      const first = await holder.acquire(key);
+      contender.store.beforeWatch = () => Promise.reject(new Error('deaf'));
+      const held = contender.acquire(key);
+      await contender.store.answers.reach(2);
+      await holder.release(first);
+      await contender.release(await held);
+    });
+  });
+
+  describe('the end of the wait', () => {
+    test('a key that was not free in the wait time is a LockTimeoutError, and nothing is left', async () => {
+      const [holder, contender] = [direct(), direct()];
+      const key = someKey();
+      const first = await holder.acquire(key);
+      await expect(contender.acquire(key, { waitTime: 150 })).rejects.toBeInstanceOf(LockTimeoutError);
+      await expectNothingLeft(stage(), contender, key);
+      expect(await holderOf(stage().admin, key)).toBe(first.lease.holder);
+    });
+
+    test('without a wait time it looks once, and takes what is free', async () => {
+      const contender = direct();
+      const key = someKey();
+      const held = await contender.acquire(key, { waitTime: 0 });
+      await expect(direct().acquire(key, { waitTime: 0 })).rejects.toBeInstanceOf(LockTimeoutError);
+      await contender.release(held);
+      expect(contender.store.looks.count).toBe(1);
+    });
+
+    test('a caller who waits in the local queue gets the LockTimeoutError too, and its place is gone', async () => {
+      const actor = direct();
+      const key = someKey();
+      const first = await actor.acquire(key);
+      await expect(actor.acquire(key, { waitTime: 50 })).rejects.toBeInstanceOf(LockTimeoutError);
+      expect(actor.room.waitingByKey().has(key)).toBe(false);
+      await actor.release(first);
+      await expectNothingLeft(stage(), actor, key);
+      expect(actor.store.looks.count).toBe(1);
+    });
+
+    test('a Redis that gives no answer is a LockUnavailableError with its cause, and nothing is left', async () => {
+      const contender = throughProxy(stage(), { commandTimeout: 100 });
+      const key = someKey();
+      await contender.redis.ping();
+      stage().proxy.silence();
+      const error = await contender.acquire(key, { waitTime: 150 }).catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(LockUnavailableError);
+      expect((error as LockUnavailableError).cause).toMatchObject({
+        message: expect.stringContaining('did not answer'),
+      });
+      stage().proxy.resume();
+      // Its looks reach Redis now, and the release that undoes them, which had been given up already, behind them.
+      await stage().monitor.seen((line) => line.includes(scripts.release.sha1) && line.includes(leaseName(key)));
+      await untilHolds(async () => expect(await stage().admin.exists(leaseName(key))).toBe(0));
+      await expectNothingLeft(stage(), contender, key);
+    });
+
+    test('a Redis that gives no answer is bounded by the wait time, however long a command may take', async () => {
+      const contender = throughProxy(stage(), { commandTimeout: 600_000 });
+      const key = someKey();
+      await contender.redis.ping();
+      stage().proxy.silence();
+      await expect(contender.acquire(key, { waitTime: 50 })).rejects.toBeInstanceOf(LockUnavailableError);
+      stage().proxy.resume();
+    });
+
+    test('a Redis that comes back within the wait time is no error', async () => {
+      const contender = throughProxy(stage(), { commandTimeout: 100 });
+      const key = someKey();
+      await contender.redis.ping();
+      stage().proxy.silence();
+      const held = contender.acquire(key);
+      await contender.store.answers.reach(2);
+      stage().proxy.resume();
+      await contender.release(await held);
+      expect(await stage().admin.exists(leaseName(key))).toBe(0);
+    });
+  });
+
+  describe('lost replies', () => {
+    for (const [how, autoResendUnfulfilledCommands, commandTimeout] of [
+      ['the client resends it after the reconnect', true, 600_000],
+      ['the client forgets it', false, 1_000],
+    ] as const) {
+      test(`an acquire whose reply is cut off ends up holding once, under one holder (${how})`, async () => {
+        const contender = throughProxy(stage(), { redis: { autoResendUnfulfilledCommands }, commandTimeout });
+        const key = someKey();
+        await contender.redis.ping();
+        const remove = stage().proxy.onData('toServer', (data) => {
+          if (!data.includes(leaseName(key))) return 'forward';
+          remove();
+          return 'cut-after';
+        });
+        const turn = await contender.acquire(key);
+        const { loss, holder } = turn.lease;
+        expect(loss).toBeUndefined();
+        // A file that runs beside this one may list all keys.
+        const sent = (await stage().monitor.about(key)).filter(([, sha1]) => sha1 !== scripts.inspect.sha1);
+        expect(sent.filter(([, sha1]) => sha1 === scripts.acquire.sha1)).toHaveLength(2);
+        expect(sent.every((line) => line.includes(holder))).toBe(true);
+        expect(await holderOf(stage().admin, key)).toBe(holder);
+        // One lease: whoever comes next is refused, and one release is enough.
+        await expect(direct().acquire(key, { waitTime: 0 })).rejects.toBeInstanceOf(LockTimeoutError);
+        await contender.release(turn);
+        expect(await stage().admin.exists(leaseName(key))).toBe(0);
+      });
+    }
+
+    test('a lease whose reply came after its end is not believed', async () => {
+      const contender = throughProxy(stage());
+      const key = someKey();
+      await contender.redis.ping();
+      stage().proxy.silence('toClient');
+      const held = contender.acquire(key, { leaseTime: 100 });
+      await stage().monitor.seen((line) => line.includes(leaseName(key)));
+      await untilHolds(async () => expect(await stage().admin.exists(leaseName(key))).toBe(0));
+      stage().proxy.resume();
+      const turn = await held;
+      expect(turn.lease.loss).toBeUndefined();
+      expect(contender.store.looks.count).toBeGreaterThan(1);
+      await contender.release(turn);
+    });
+  });
+});

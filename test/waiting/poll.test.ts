@@ -1,0 +1,112 @@
+import { expect, test, vi } from 'vitest';
+import { fixed, jittered } from '../../src/waiting/poll-delay.js';
+import { Monitor } from '../redis/monitor.js';
+import { untilHolds } from '../support/eventually.js';
+import { describeWithRedis } from '../support/redis-suite.js';
+import { Actor, leaseName, queueName, someKey } from './actors.js';
+import { namesOfScripts } from './watched-redis.js';
+
+describeWithRedis('waiting without wake-ups', (redis) => {
+  const polling = (options = {}) =>
+    new Actor({ url: redis().url, polls: true, pollDelay: jittered(40), commandTimeout: 2_000, ...options });
+
+  test('a key is handed over, nothing is published, and no connection is opened for that', async () => {
+    const [holder, contender] = [polling(), polling()];
+    const key = someKey();
+    const turn = await holder.acquire(key);
+    const monitor = await Monitor.start(redis().url);
+    const everything = vi.spyOn(contender.redis, 'duplicate');
+    const waiting = contender.acquire(key);
+    await contender.store.answers.reach(4);
+    turn.end();
+    await contender.release(await waiting);
+    const sent = namesOfScripts(await monitor.about(key)).filter((verb) => verb !== 'eval');
+    expect(new Set(sent)).toEqual(new Set(['acquire', 'release']));
+    expect(await monitor.about(':wake')).toEqual([]);
+    expect(everything).not.toHaveBeenCalled();
+    expect(await contender.redis.pubsub('CHANNELS', '*')).toEqual([]);
+    expect(await contender.redis.info('commandstats')).not.toMatch(/cmdstat_(publish|subscribe|pubsub\|numsub)/);
+    expect([...holder.events, ...contender.events]).toEqual([]);
+    monitor.stop();
+  });
+
+  test('those who wait are served in the order in which they came', async () => {
+    const holder = polling();
+    const key = someKey();
+    const turn = await holder.acquire(key);
+    const served: number[] = [];
+    const waiting: Promise<void>[] = [];
+    for (let each = 0; each < 4; each++) {
+      // The later it comes the more often it looks: only its place can hold it back.
+      const contender = polling({ pollDelay: fixed(60 - each * 15) });
+      waiting.push(
+        contender.acquire(key).then(async (next) => {
+          served.push(each);
+          await contender.release(next);
+        }),
+      );
+      await untilHolds(async () => expect(await holder.redis.llen(queueName(key))).toBe(each + 1));
+    }
+    turn.end();
+    await Promise.all(waiting);
+    expect(served).toEqual([0, 1, 2, 3]);
+  });
+
+  test('one that has ended without a word costs the others one offer', async () => {
+    const [holder, gone, contender] = [polling(), polling(), polling()];
+    const key = someKey();
+    const turn = await holder.acquire(key);
+    gone.acquire(key);
+    await untilHolds(async () => expect(await holder.redis.llen(queueName(key))).toBe(1));
+    gone.redis.disconnect();
+    const waiting = contender.acquire(key);
+    await untilHolds(async () => expect(await holder.redis.llen(queueName(key))).toBe(2));
+    await holder.release(turn);
+    const offer = await holder.redis.pttl(leaseName(key));
+    expect(offer).toBeGreaterThan(0);
+    expect(offer).toBeLessThanOrEqual(1_000);
+    (await waiting).end();
+  });
+
+  test('who gives up while the key is kept for him passes it on', async () => {
+    const [holder, quitter, contender] = [polling(), polling({ pollDelay: fixed(60_000) }), polling()];
+    const key = someKey();
+    const turn = await holder.acquire(key);
+    const caller = new AbortController();
+    const given = quitter.acquire(key, { signal: caller.signal });
+    await untilHolds(async () => expect(await holder.redis.llen(queueName(key))).toBe(1));
+    const waiting = contender.acquire(key);
+    await untilHolds(async () => expect(await holder.redis.llen(queueName(key))).toBe(2));
+    await holder.release(turn);
+    caller.abort('enough');
+    await expect(given).rejects.toBe('enough');
+    (await waiting).end();
+  });
+
+  test('nobody rests beyond the end of the lease that it waits for', async () => {
+    const [holder, contender] = [polling(), polling({ pollDelay: fixed(60_000) })];
+    const key = someKey();
+    await holder.acquire(key, { leaseTime: 300, renew: false });
+    (await contender.acquire(key)).end();
+  });
+
+  test('a busy process lets another one in', async () => {
+    const [busy, patient] = [polling({ passOnAfter: 0 }), polling()];
+    const key = someKey();
+    let over = false;
+    const callers = [1, 2, 3].map(async () => {
+      while (!over) (await busy.acquire(key)).end();
+    });
+    await busy.store.yielding.reach(2);
+    (await patient.acquire(key)).end();
+    over = true;
+    await Promise.all(callers);
+  });
+
+  test('random times lie between a tenth of the longest and the longest, and are not all the same', () => {
+    const times = Array.from({ length: 1_000 }, jittered(200));
+    expect(Math.min(...times)).toBeGreaterThanOrEqual(20);
+    expect(Math.max(...times)).toBeLessThanOrEqual(200);
+    expect(Math.max(...times) - Math.min(...times)).toBeGreaterThan(100);
+  });
+});

@@ -1,0 +1,153 @@
+import { expect, test } from 'vitest';
+import { namesOf } from '../../src/redis/names.js';
+import type { Claim, LeaseStore } from '../../src/waiting/store.js';
+import { eventually } from '../support/eventually.js';
+import { describeWithShop } from '../support/shop.js';
+import { holderOf, leaseName, PREFIX, someKey } from './actors.js';
+import { ObservedStore } from './observed-store.js';
+import { asleep, direct, expectFree, setStage, throughProxy } from './watched-redis.js';
+
+/** Gives back nothing for the keys that it is told. */
+class Refusing extends ObservedStore {
+  readonly #refuses: (key: string) => boolean;
+
+  constructor(store: LeaseStore, refuses: (key: string) => boolean) {
+    super(store);
+    this.#refuses = refuses;
+  }
+
+  override release(claim: Claim, quietly?: boolean): Promise<void> {
+    return this.#refuses(claim.key) ? Promise.reject(new Error('not now')) : super.release(claim, quietly);
+  }
+}
+
+describeWithShop('a release', () => {
+  const stage = setStage();
+
+  test('that failed is sent again, and nobody waits for the rest of a long lease', async () => {
+    const [contender, key] = [direct(), someKey()];
+    // Nothing is kept back until there is a connection again: it fails at once.
+    const holder = throughProxy(stage(), { redis: { enableOfflineQueue: false, lazyConnect: true } });
+    await holder.redis.connect();
+    const turn = await holder.acquire(key);
+    const { turn: next } = await asleep(contender, key);
+    const closed = new Promise((resolve) => holder.redis.once('close', resolve));
+    await stage().proxy.refuse();
+    stage().proxy.reset();
+    await closed;
+    await holder.release(turn).catch(() => {});
+    expect(holder.events).toMatchObject([{ type: 'release-failed', key }]);
+    expect(await holderOf(stage().admin, key)).toBe(turn.lease.holder);
+    await stage().proxy.refuse(false);
+    await contender.release(await next);
+    await holder.room.close();
+    expect(holder.events).toHaveLength(1);
+    await expectFree(stage(), key);
+  });
+
+  test('that failed is sent once more when the room closes, and closing does not wait for another try', async () => {
+    const [key, holder] = [
+      someKey(),
+      throughProxy(stage(), { redis: { enableOfflineQueue: false, lazyConnect: true } }),
+    ];
+    await holder.redis.connect();
+    const turn = await holder.acquire(key);
+    const closed = new Promise((resolve) => holder.redis.once('close', resolve));
+    await stage().proxy.refuse();
+    stage().proxy.reset();
+    await closed;
+    await holder.release(turn).catch(() => {});
+    const tries = holder.store.released.count;
+    await holder.room.close();
+    expect(holder.store.released.count).toBeGreaterThan(tries);
+    expect(await holderOf(stage().admin, key)).toBe(turn.lease.holder);
+    await stage().proxy.refuse(false);
+    await stage().admin.del(leaseName(key));
+  });
+
+  test('that cannot be done does not hold up another one, which failed only once', async () => {
+    const [never, once] = [someKey(), someKey()];
+    const failing = new Set([never, once]);
+    const holder = direct({ wrap: (store) => new Refusing(store, (key) => failing.has(key)) });
+    const turns = [await holder.acquire(never), await holder.acquire(once)];
+    for (const turn of turns) await holder.release(turn);
+    expect(holder.events).toMatchObject([
+      { type: 'release-failed', key: never },
+      { type: 'release-failed', key: once },
+    ]);
+    failing.delete(once);
+    await eventually('the other one is given back', async () => (await stage().admin.exists(leaseName(once))) === 0);
+    failing.clear();
+    await holder.room.close();
+    await expectFree(stage(), never);
+  });
+
+  test('is owed only where it is one of the last thousand that failed, the rest end by themselves', async () => {
+    let away = true;
+    const holder = direct({ wrap: (store) => new Refusing(store, () => away) });
+    const keys = Array.from({ length: 1_010 }, someKey);
+    const turns = await Promise.all(keys.map((key) => holder.acquire(key)));
+    for (const turn of turns) turn.end();
+    await holder.store.released.settled();
+    away = false;
+    // It sends all that is owed.
+    await holder.room.close();
+    const left = await Promise.all(keys.map((key) => stage().admin.exists(leaseName(key))));
+    await stage().admin.del(...keys.map(leaseName));
+    expect(left).toEqual(keys.map((_, index) => (index < 10 ? 1 : 0)));
+  });
+
+  test('that a server has forgotten is sent again by the process whose it was', async () => {
+    const [holder, key] = [direct(), someKey()];
+    const turn = await holder.acquire(key);
+    await holder.release(turn);
+    // As on a replica that took over before it had heard of the release.
+    await stage().admin.set(leaseName(key), turn.lease.holder, 'PX', 60_000);
+    await holder.release(await holder.acquire(key));
+    await expectFree(stage(), key);
+  });
+
+  test('that a server has forgotten is sent again, also where the key was passed on without one', async () => {
+    const [holder, contender, key] = [direct(), direct(), someKey()];
+    const turn = await holder.acquire(key);
+    const { holder: id } = turn.lease;
+    // Another lease time: it cannot have this lease as it is.
+    const own = holder.acquire(key, { leaseTime: 50_000 });
+    const { turn: next } = await asleep(contender, key);
+    const looks = holder.store.answers.count;
+    turn.end();
+    const other = await next;
+    await holder.store.answers.reach(looks + 2);
+    await stage().admin.set(leaseName(key), id, 'PX', 60_000);
+    // As after a reconnect everybody looks.
+    await stage().admin.publish(namesOf(PREFIX, key).wake, 'look');
+    await holder.release(await own);
+    await contender.release(other);
+    await expectFree(stage(), key);
+  });
+
+  test('that a server has forgotten is sent again when the client is connected again, though nobody here wants the key', async () => {
+    const key = someKey();
+    const holder = throughProxy(stage());
+    const listeners = holder.redis.listenerCount('ready');
+    const turn = await holder.acquire(key);
+    await holder.release(turn);
+    await stage().admin.set(leaseName(key), turn.lease.holder, 'PX', 60_000);
+    const released = holder.store.released.count;
+    stage().proxy.reset();
+    await holder.store.released.reach(released + 1);
+    await expectFree(stage(), key);
+    await holder.room.close();
+    expect(holder.redis.listenerCount('ready')).toBe(listeners);
+  });
+
+  test('is sent again for nobody else', async () => {
+    const [holder, contender, key] = [direct(), direct(), someKey()];
+    const turn = await holder.acquire(key);
+    const { turn: next } = await asleep(contender, key);
+    expect(await holderOf(stage().admin, key)).toBe(turn.lease.holder);
+    expect(contender.store.released.count).toBe(0);
+    await holder.release(turn);
+    await contender.release(await next);
+  });
+});

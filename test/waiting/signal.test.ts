@@ -1,0 +1,147 @@
+import { expect, test, vi } from 'vitest';
+import { namesOf } from '../../src/redis/names.js';
+import * as scripts from '../../src/redis/scripts.generated.js';
+import { describeWithShop, gate } from '../support/shop.js';
+import { holderOf, leaseName, PREFIX, someKey } from './actors.js';
+import { asleep, direct, expectNothingLeft, setStage, throughProxy } from './watched-redis.js';
+
+vi.mock('../../src/base/clock.js', async (original) => {
+  const { counted } = await import('./counted-clock.js');
+  return counted(await original());
+});
+
+describeWithShop("the caller's signal", () => {
+  const stage = setStage();
+  const reason = new Error('the caller went home');
+
+  test('already aborted: nothing is sent', async () => {
+    const contender = direct();
+    const key = someKey();
+    await expect(contender.acquire(key, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+    expect(contender.store.looks.count).toBe(0);
+    await expectNothingLeft(stage(), contender, key);
+  });
+
+  test('in the local queue: the call rejects with its reason, and the next caller is not held up', async () => {
+    const actor = direct();
+    const key = someKey();
+    const first = await actor.acquire(key);
+    const caller = new AbortController();
+    const gone = actor.acquire(key, { signal: caller.signal });
+    const next = actor.acquire(key);
+    caller.abort(reason);
+    await expect(gone).rejects.toBe(reason);
+    await actor.release(first);
+    await actor.release(await next);
+    // The one who left never looked, and the next one need not.
+    expect(actor.store.looks.count).toBe(1);
+    await expectNothingLeft(stage(), actor, key);
+  });
+
+  test('while a look is in flight: the call rejects at once, and the lease that Redis gives later is given back', async () => {
+    const contender = throughProxy(stage());
+    const key = someKey();
+    await contender.redis.ping();
+    stage().proxy.silence('toServer');
+    const caller = new AbortController();
+    const gone = contender.acquire(key, { signal: caller.signal });
+    await contender.store.looks.reach(1);
+    caller.abort(reason);
+    await expect(gone).rejects.toBe(reason);
+    expect(await stage().monitor.about(key)).toEqual([]);
+    stage().proxy.resume();
+    await contender.store.released.reach(1);
+    expect((await stage().monitor.about(key)).map(([, sha1]) => sha1)).toEqual([
+      scripts.acquire.sha1,
+      scripts.release.sha1,
+    ]);
+    expect(await stage().admin.exists(leaseName(key))).toBe(0);
+    await expectNothingLeft(stage(), contender, key);
+  });
+
+  test('while the reply of a look that took the lease is in flight: it is given back', async () => {
+    const contender = throughProxy(stage());
+    const key = someKey();
+    await contender.redis.ping();
+    stage().proxy.silence('toClient');
+    const caller = new AbortController();
+    const gone = contender.acquire(key, { signal: caller.signal });
+    await stage().monitor.seen((line) => line.includes(leaseName(key)));
+    expect(await stage().admin.exists(leaseName(key))).toBe(1);
+    caller.abort(reason);
+    await expect(gone).rejects.toBe(reason);
+    stage().proxy.resume();
+    await contender.store.released.reach(1);
+    expect(await stage().admin.exists(leaseName(key))).toBe(0);
+    await expectNothingLeft(stage(), contender, key);
+  });
+
+  test('while the subscription is in flight: none is left behind', async () => {
+    const [holder, contender] = [direct(), throughProxy(stage())];
+    const key = someKey();
+    await holder.acquire(key);
+    const asked = gate();
+    const remove = stage().proxy.onData('toServer', (data) => {
+      if (!data.includes('subscribe')) return 'forward';
+      remove();
+      setImmediate(asked.open);
+      return 'hold';
+    });
+    const caller = new AbortController();
+    const gone = contender.acquire(key, { signal: caller.signal });
+    await asked.opened;
+    caller.abort(reason);
+    await expect(gone).rejects.toBe(reason);
+    stage().proxy.resume();
+    await stage().monitor.seen(([verb, channel]) => verb === 'subscribe' && channel === namesOf(PREFIX, key).wake);
+    await expectNothingLeft(stage(), contender, key);
+  });
+
+  test('asleep: the call rejects with its reason, and nothing is left', async () => {
+    const [holder, contender] = [direct(), direct()];
+    const key = someKey();
+    const first = await holder.acquire(key);
+    const caller = new AbortController();
+    const { turn: gone } = await asleep(contender, key, { signal: caller.signal });
+    caller.abort(reason);
+    await expect(gone).rejects.toBe(reason);
+    await expectNothingLeft(stage(), contender, key);
+    expect(await holderOf(stage().admin, key)).toBe(first.lease.holder);
+    expect(contender.store.looks.count).toBe(2);
+  });
+
+  test('after the lease is had the signal is not listened to any more', async () => {
+    const actor = direct();
+    const caller = new AbortController();
+    const spy = vi.spyOn(caller.signal, 'removeEventListener');
+    const added = vi.spyOn(caller.signal, 'addEventListener');
+    const [holder, key] = [direct(), someKey()];
+    const first = await holder.acquire(key);
+    const { turn } = await asleep(actor, key, { signal: caller.signal });
+    await holder.release(first);
+    await actor.release(await turn);
+    expect(added.mock.calls.length).toBeGreaterThan(0);
+    expect(spy.mock.calls.map(([, listener]) => listener)).toEqual(added.mock.calls.map(([, listener]) => listener));
+  });
+
+  test('a look whose script the server had forgotten does not overtake the release that undoes it', async () => {
+    // The server knows the release and not the acquire: the look is sent a second time, with its text.
+    const contender = throughProxy(stage(), { redis: { keyPrefix: 'app:' } });
+    const key = someKey();
+    await contender.redis.ping();
+    const unknown = vi.spyOn(contender.redis, 'evalsha').mockImplementationOnce((...args) => {
+      unknown.mockRestore();
+      return contender.redis.evalsha('0'.repeat(40), ...(args.slice(1) as [number]));
+    });
+    stage().proxy.silence('toServer');
+    const caller = new AbortController();
+    const gone = contender.acquire(key, { signal: caller.signal });
+    await contender.store.looks.reach(1);
+    caller.abort('enough');
+    await expect(gone).rejects.toBe('enough');
+    stage().proxy.resume();
+    await contender.store.released.reach(1);
+    expect((await stage().monitor.about(key)).map(([verb]) => verb)).toEqual(['evalsha', 'eval', 'eval']);
+    expect(await stage().admin.exists(`app:${leaseName(key)}`)).toBe(0);
+  });
+});

@@ -1,0 +1,104 @@
+import { expect, test, vi } from 'vitest';
+import { LockTimeoutError } from '../../src/base/errors.js';
+import { eventually } from '../support/eventually.js';
+import { describeWithShop } from '../support/shop.js';
+import { queueName, someKey } from './actors.js';
+import { direct, expectFree, expectNothingLeft, sentAbout, setStage } from './watched-redis.js';
+
+vi.mock('../../src/base/clock.js', async (original) => {
+  const { counted } = await import('./counted-clock.js');
+  return counted(await original());
+});
+
+describeWithShop("fairness: 'strict'", () => {
+  const stage = setStage();
+  const strict = () => direct({ fairness: 'strict' });
+  const queued = (key: string, count: number) =>
+    eventually('a place in the queue', async () => (await stage().admin.llen(queueName(key))) === count);
+
+  test('the callers of two processes have their turns in the one order in which they came', async () => {
+    const [holder, key] = [strict(), someKey()];
+    const actors = { A: strict(), B: strict() };
+    const first = await holder.acquire(key);
+    const came: string[] = [];
+    const served: string[] = [];
+    const callers = [];
+    for (const name of ['A', 'B', 'A', 'A', 'B', 'B', 'A', 'B'] as const) {
+      const caller = `${name}${came.push(name)}`;
+      callers.push(
+        actors[name].acquire(key).then((turn) => {
+          served.push(caller);
+          return actors[name].release(turn);
+        }),
+      );
+      await queued(key, came.length);
+    }
+    await holder.release(first);
+    await Promise.all(callers);
+    expect(served).toEqual(came.map((name, index) => `${name}${index + 1}`));
+    for (const actor of Object.values(actors)) await expectNothingLeft(stage(), actor, key);
+    await expectFree(stage(), key);
+  });
+
+  test('callers that come at the same moment have places in the order in which they called', async () => {
+    const [holder, actor, key] = [strict(), strict(), someKey()];
+    const first = await holder.acquire(key);
+    const served: number[] = [];
+    const callers = Array.from({ length: 10 }, async (_, index) => {
+      const turn = await actor.acquire(key);
+      served.push(index);
+      await actor.release(turn);
+    });
+    await queued(key, 10);
+    await holder.release(first);
+    await Promise.all(callers);
+    expect(served).toEqual(Array.from({ length: 10 }, (_, index) => index));
+  });
+
+  test('one that gives up leaves the places of the others of its process as they are', async () => {
+    const [holder, actor, key] = [strict(), strict(), someKey()];
+    const first = await holder.acquire(key);
+    const one = actor.acquire(key);
+    await queued(key, 1);
+    const caller = new AbortController();
+    const gone = actor.acquire(key, { signal: caller.signal });
+    await queued(key, 2);
+    const two = actor.acquire(key);
+    await queued(key, 3);
+    caller.abort('enough');
+    await expect(gone).rejects.toBe('enough');
+    await queued(key, 2);
+    await holder.release(first);
+    await actor.release(await one);
+    await actor.release(await two);
+    await expectNothingLeft(stage(), actor, key);
+  });
+
+  test('one that need not wait has its place by the first look, and one without a wait time takes none', async () => {
+    const [holder, contender, key] = [strict(), strict(), someKey()];
+    const first = await holder.acquire(key);
+    expect((await sentAbout(stage(), key)).slice(0, 2)).toEqual(['subscribe', 'acquire']);
+    await expect(contender.acquire(key, { waitTime: 0 })).rejects.toBeInstanceOf(LockTimeoutError);
+    expect(await stage().admin.exists(queueName(key))).toBe(0);
+    await holder.release(first);
+  });
+
+  test('a newcomer does not overtake those who wait, though the key is free for a moment', async () => {
+    const [holder, contender, key] = [strict(), strict(), someKey()];
+    const first = await holder.acquire(key);
+    const waiting = contender.acquire(key);
+    await queued(key, 1);
+    const served: string[] = [];
+    // On the same connection: the look of the newcomer is the next thing that the server sees.
+    first.end();
+    const newcomer = holder.acquire(key).then((turn) => {
+      served.push('newcomer');
+      return holder.release(turn);
+    });
+    const turn = await waiting;
+    served.push('contender');
+    await contender.release(turn);
+    await newcomer;
+    expect(served).toEqual(['contender', 'newcomer']);
+  });
+});
