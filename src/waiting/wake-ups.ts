@@ -5,21 +5,12 @@ import { WakeableSleep } from './wakeable-sleep.js';
 /** How long offers to other processes may delay the next look; milliseconds. */
 const LONGEST_DELAY = 500;
 
-/** The process that waits for a key. */
-export interface WaitingProcess {
-  /** The id under which the store knows it at the moment. */
-  readonly holder: string;
-  /** Called for each message, before anybody is woken by it. */
-  heard(wakeUp: WakeUp): void;
-  /** Called when the holder before it is about to commit. */
-  hinted(): void;
-}
-
 /** The wake-ups of one key: wakes the process that waits when a message says that it is worth looking at the key. */
 export class WakeUps {
   readonly #store: LeaseStore;
   readonly #key: string;
-  readonly #process: WaitingProcess;
+  readonly #holder: () => string;
+  readonly #heard: (wakeUp: WakeUp) => void;
   readonly #sleep = new WakeableSleep();
   #watch: Watch | undefined;
   /** Until when the key is offered to this process, by the last message; 0 if it is not. */
@@ -27,10 +18,15 @@ export class WakeUps {
   /** When the last look was sent. */
   #lookedAt = now();
 
-  constructor(store: LeaseStore, key: string, process: WaitingProcess) {
+  /**
+   * @param holder the id under which the store knows this process at the moment.
+   * @param heard called for each message, before anybody is woken by it.
+   */
+  constructor(store: LeaseStore, key: string, holder: () => string, heard: (wakeUp: WakeUp) => void) {
     this.#store = store;
     this.#key = key;
-    this.#process = process;
+    this.#holder = holder;
+    this.#heard = heard;
   }
 
   /** Whether this process is subscribed to the key's channel. */
@@ -78,15 +74,13 @@ export class WakeUps {
   }
 
   #onWakeUp(wakeUp: WakeUp): void {
-    const { holder } = this.#process;
+    this.#heard(wakeUp);
     if (wakeUp !== 'look' && 'next' in wakeUp) {
       // Somebody has the key: an offer that was made before this is over.
       this.#offeredUntil = 0;
-      if (wakeUp.next === holder) this.#process.hinted();
       return;
     }
-    this.#process.heard(wakeUp);
-    const isOffer = wakeUp !== 'look' && wakeUp.turn === holder;
+    const isOffer = wakeUp !== 'look' && wakeUp.turn === this.#holder();
     if (wakeUp !== 'look') this.#offeredUntil = isOffer ? now() + wakeUp.expiresIn : 0;
     if (wakeUp === 'look' || isOffer) this.#sleep.wake();
     // The key is offered to another process. If that process does not take it, the key becomes free without a message.
