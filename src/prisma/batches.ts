@@ -1,7 +1,7 @@
 import { processWide } from '../base/process-wide.js';
 import type { SkippedOperation } from '../database/database.js';
 import type { Engine, EngineQuery, PrismaInternals } from './internals.js';
-import { nameOnClient } from './schema.js';
+import { nameOnClient } from './models.js';
 
 /**
  * Who notes the skipped operations of a transaction, and makes their errors, by the ids of the transactions. Another copy of this

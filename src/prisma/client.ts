@@ -1,8 +1,5 @@
 import { InvalidOptionError } from '../base/errors.js';
-import type { Model } from '../database/database.js';
-import { schemaOf } from './adapter.js';
 import type { AdapterFactory, PrismaInternals } from './internals.js';
-import { type ModelField, readModels } from './schema.js';
 
 /** Refuses a client that cannot hold locks. @throws InvalidOptionError */
 export function checkClient(client: PrismaInternals): AdapterFactory {
@@ -67,32 +64,4 @@ export function isExtended({ _extensions }: PrismaInternals): boolean {
 /** The isolation level that the transactions of this client have by default; `undefined` for that of the database. */
 export function isolationLevelOf({ _engineConfig }: PrismaInternals): string | undefined {
   return _engineConfig.transactionOptions?.isolationLevel;
-}
-
-/** The fields of each model. */
-export function fieldsOf(client: PrismaInternals): ReadonlyMap<string, readonly ModelField[]> {
-  return new Map(Object.entries(client._runtimeDataModel.models).map(([name, { fields }]) => [name, fields]));
-}
-
-/** What the schema says of a field: its type and its attributes. The run-time data model does not tell all of it. */
-export function declarationsOf({
-  _engineConfig,
-}: PrismaInternals): (model: string, field: string) => string | undefined {
-  // A comment or a string may have the brace that ends a model.
-  const code = (_engineConfig.inlineSchema ?? '').replaceAll(
-    /\/\/[^\n]*|\/\*[\s\S]*?\*\/|"(?:\\.|[^"\\\n])*"/g,
-    (part) => (part.startsWith('"') ? '""' : ' '),
-  );
-  return (model, field) => {
-    const [, fields = ''] = new RegExp(`\\bmodel\\s+${model}\\s*\\{([^}]*)`).exec(code) ?? [];
-    return new RegExp(`^\\s*${field}\\s+(.*)`, 'm').exec(fields)?.[1];
-  };
-}
-
-/** Each model with its table and relations. */
-export function modelsOf({ _runtimeDataModel, _engineConfig }: PrismaInternals): ReadonlyMap<string, Model> {
-  const { adapter, inlineSchema } = _engineConfig;
-  // The second one is the older name of the first.
-  const emulatesKeys = /^\s*(?:relationMode|referentialIntegrity)\s*=\s*"prisma"/m.test(inlineSchema ?? '');
-  return readModels(_runtimeDataModel, emulatesKeys, () => adapter && schemaOf(adapter));
 }

@@ -3,8 +3,8 @@ import { WRITE_NAMES } from '../fencing/writes.js';
 import { asPrismaReads, givenArguments } from './arguments.js';
 import { isExtended } from './client.js';
 import type { HookParams, PrismaInternals } from './internals.js';
+import { nameOnClient } from './models.js';
 import { refuseTakenOut } from './outside.js';
-import { nameOnClient } from './schema.js';
 import { RAW } from './tx.js';
 
 /** A property that only a client with our innermost query extension has. */

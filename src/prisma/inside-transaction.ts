@@ -28,13 +28,10 @@ function isInsideTransaction(): boolean {
 }
 
 function restore(limit: number, prepare: typeof Error.prepareStackTrace): void {
-  try {
-    Error.stackTraceLimit = limit;
-    if (prepare === undefined) Reflect.deleteProperty(Error, 'prepareStackTrace');
-    else Error.prepareStackTrace = prepare;
-  } catch {
-    // Nothing was changed in that case.
-  }
+  // Not by assignments: where `--frozen-intrinsics` forbids them, nothing was changed.
+  Reflect.set(Error, 'stackTraceLimit', limit);
+  if (prepare === undefined) Reflect.deleteProperty(Error, 'prepareStackTrace');
+  else Reflect.set(Error, 'prepareStackTrace', prepare);
 }
 
 /** Refuses a call on the client of a transaction. @throws InsideTransactionError */

@@ -1,5 +1,3 @@
-import type { DataModel } from './schema.js';
-
 /** The internals of a Prisma 7 client that are used. */
 export interface PrismaInternals {
   readonly _activeProvider: string;
@@ -11,12 +9,26 @@ export interface PrismaInternals {
     readonly transactionOptions?: { readonly isolationLevel?: string };
   };
   readonly _engine?: Engine;
-  readonly _runtimeDataModel: DataModel;
+  readonly _runtimeDataModel: { readonly models: Readonly<Record<string, DataModel>> };
   /** The extensions that were applied to it. */
   readonly _extensions?: { isEmpty(): boolean };
   $extends(extension: unknown): PrismaInternals;
   $disconnect(): Promise<void>;
   $transaction<R>(body: (tx: TransactionClient) => Promise<R>, options: Record<string, unknown>): Promise<R>;
+}
+
+/** A field of the run-time data model. */
+export interface ModelField {
+  readonly name: string;
+  readonly kind: string;
+  readonly type: string;
+  readonly dbName?: string | null;
+}
+
+interface DataModel {
+  readonly fields: readonly ModelField[];
+  readonly dbName: string | null;
+  readonly schema?: string | null;
 }
 
 /** What executes the operations. It answers a batch in the order of the batch, an error as a value, and may answer less. */

@@ -6,8 +6,8 @@ import { WRITE_NAMES } from '../fencing/writes.js';
 import { givenArguments } from './arguments.js';
 import { hasOneSession } from './client.js';
 import type { HookParams, PrismaInternals } from './internals.js';
+import { nameOnClient } from './models.js';
 import { isRawWrite } from './raw-writes.js';
-import { nameOnClient } from './schema.js';
 import { READS } from './tx.js';
 
 /**

@@ -21,7 +21,7 @@ import { onSkipped } from './batches.js';
 import { isDisconnect, isEnded, isNoMatch, isStatementError, isUnavailable, sqlDetail, sqlState } from './errors.js';
 import { INNERMOST, Innermost } from './innermost.js';
 import type { PrismaInternals, TransactionClient } from './internals.js';
-import { nameOnClient } from './schema.js';
+import { nameOnClient } from './models.js';
 import { FencedTx, type OperationNames, Operations, UNFINISHED } from './tx.js';
 
 /**

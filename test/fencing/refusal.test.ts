@@ -11,9 +11,7 @@ describeWithShop('the row that the guard names in a refusal', () => {
       CREATE TABLE people.bill (id bigint, amount numeric, ratio float8, text text, fence bigint NOT NULL,
         PRIMARY KEY (id, amount, ratio, text));
       ${guardSql('people.bill', 'fence', 'allow')}
-      CREATE TABLE people.strict (id int, fence bigint NOT NULL DEFAULT 0);
-      ${guardSql('people.strict', 'fence', 'require')}
-      GRANT ALL ON people.bill, people.strict TO PUBLIC;
+      GRANT ALL ON people.bill TO PUBLIC;
       -- The application has no right on the partitions by their own names.
       DROP TABLE depot."office furniture" CASCADE;
       CREATE TABLE depot."office furniture" (desk_id int PRIMARY KEY, "desk name" text, desk_value int,
@@ -39,7 +37,6 @@ describeWithShop('the row that the guard names in a refusal', () => {
       { id: 1, amount: '1234567890123456.70', ratio: 0.1 },
     ],
     ['a large float', { id: '1', amount: '1', ratio: '1e30' }, { ratio: `1${'0'.repeat(30)}` }],
-    ['digits in a text', { id: '2', amount: '1', text: 'no 9007199254740993 of -1e99' }, {}],
     ['quotes in a text', { id: '2', amount: '1', text: '\\", "id": 9007199254740993, "\\\\"' }, {}],
     ['a text of digits', { id: '2', amount: '1', text: '9007199254740993' }, {}],
   ])('is that row: %s', async (name, { id, amount, ratio = '0', text = name }, where) => {
@@ -93,13 +90,6 @@ describeWithShop('the row that the guard names in a refusal', () => {
     expect(error).toMatchObject({ reason: 'hidden-rows', model: 'bill', fence: undefined, where: undefined });
     expect((error as Error).message).toMatch(/^TRUNCATE of bill was refused: .* READ COMMITTED/);
     expect(runs).toBe(1);
-  });
-
-  test('comes with a hint in the error of Prisma, where there is no lock', async () => {
-    const write = world.client().$executeRaw`INSERT INTO people.strict VALUES (1)`;
-    await expect(write).rejects.toMatchObject({
-      meta: { driverAdapterError: { cause: { hint: expect.stringContaining('Write by the tx of $withLock.') } } },
-    });
   });
 
   test.each([

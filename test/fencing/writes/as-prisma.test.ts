@@ -82,7 +82,7 @@ for (const [name, [policy, guarded]] of Object.entries(WORLDS)) {
       const clients = CLIENT_KINDS.map((kind) => ofKind(kind, world.client()));
       const ends: Record<string, number> = {};
       const decisions = fc.noBias(fc.array(fc.nat(59), { minLength: 40, maxLength: 40 }));
-      const stale = fc.oneof(fc.constant([]), fc.subarray([...TARGETS]));
+      const stale = fc.oneof(fc.constant([]), fc.constant([...TARGETS]), fc.subarray([...TARGETS]));
 
       const property = fc.asyncProperty(
         decisions,

@@ -68,15 +68,6 @@ describeWithShop('a client with `relationMode = "prisma"`, which looks rows up a
     },
   );
 
-  test('may create one', async () => {
-    const { prisma } = emulating();
-    const made = await prisma.$withLock('member:new', async (tx, { token }) => {
-      const { fence } = await tx.member.create({ data: { name: 'new', value: 1 } });
-      return fence === token;
-    });
-    expect(made).toBe(true);
-  });
-
   test('may write one with a guard', async () => {
     await world.admin.query(guardSql('people."Member"', 'fence', 'allow'));
     const { plain, prisma } = emulating();

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { InsideTransactionError, type LockTx } from '../../../src/index.js';
 import type { Prisma } from '../../generated/prisma/client.js';
 import { describeOfEachKind, ofKind } from '../../support/client-kinds.js';
-import { describeWithShop, gate, Shop, type ShopClient } from '../../support/shop.js';
+import { describeWithShop, Shop, type ShopClient } from '../../support/shop.js';
 
 describeWithShop('misuse is noticed', () => {
   const shop = new Shop();
@@ -90,42 +90,6 @@ describeWithShop('misuse is noticed', () => {
     },
   );
 
-  test('what others send in the same tick as a write on `tx` is not refused', async () => {
-    // An extension that was applied after ours: the `tx` has our query hooks, too.
-    const extended = shop
-      .client({ models: [] })
-      .prisma.$extends({ result: { stock: { label: { needs: { id: true }, compute: ({ id }) => `#${id}` } } } });
-    for (const ticks of [0, 1, 2, 3, 4, 5, 6, 8]) {
-      const { id, key } = await shop.product(10);
-      const inside = gate();
-      const start = gate();
-      const later = async <R>(operation: () => Promise<R>): Promise<R> => {
-        await start.opened;
-        for (let tick = 0; tick < ticks; tick++) await null;
-        return await operation();
-      };
-      const bystanders = [
-        later(async () => extended.stock.findUnique({ where: { id } })),
-        later(() => extended.$transaction([extended.order.create({ data: { buyer: key, quantity: 1, stockId: id } })])),
-        later(async () => plain.stock.findUnique({ where: { id } })),
-      ];
-      const call = extended.$withLock(key, async (tx) => {
-        inside.open();
-        await start.opened;
-        const read = (async () => {
-          for (let tick = 0; tick < ticks; tick++) await null;
-          return await extended.stock.findUnique({ where: { id } });
-        })();
-        return await Promise.all([tx.stock.update(set(id)), read]);
-      });
-      await inside.opened;
-      start.open();
-      // The order waits for the lock's transaction: its row is the one that is referred to.
-      await Promise.all([call, ...bystanders]);
-      expect(await plain.order.count({ where: { buyer: key } })).toBe(1);
-    }
-  });
-
   /** As it is sent, so each of these would write. */
   const RAW_WRITES = [
     '/* c */ UPDATE "Stock" SET quantity = 0 WHERE id = $1 RETURNING id',
@@ -165,20 +129,6 @@ describeWithShop('misuse is noticed', () => {
       return prisma.stock.findUniqueOrThrow({ where: { id } });
     });
     expect(read.quantity).toBe(9);
-  });
-
-  test('a hook of an extension inside or outside of ours changes nothing of this', async () => {
-    const { id, key } = await shop.product(10);
-    const passing = {
-      query: {
-        $allOperations: ({ args, query }: { args: unknown; query: (args: unknown) => Promise<unknown> }) => query(args),
-      },
-    };
-    const extended = prisma.$extends(passing as never) as unknown as ShopClient;
-    const held = extended.$withLock(key, () => extended.stock.update(set(id)));
-    await expect(held).rejects.toBeInstanceOf(InsideTransactionError);
-    await extended.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 3 } }));
-    expect((await shop.row(id))?.quantity).toBe(3);
   });
 });
 

@@ -117,10 +117,6 @@ describeWithShop('retries: the whole transaction again, under the same lease and
     await expect(struck).rejects.toBe('closing time');
     expect(runs).toBe(2);
   });
-
-  test.each([-1, 1.5, 101, Number.NaN])('retries: %s is refused', async (retries) => {
-    await expect(prisma.$withLock('k', () => {}, { retries })).rejects.toMatchObject({ option: 'retries' });
-  });
 });
 
 describeWithShop('retries: the row that has refused a run is awaited before the next token is drawn', () => {
