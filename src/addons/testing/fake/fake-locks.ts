@@ -15,7 +15,8 @@ import { checkKey, checkKeys, checkState, OF_A_CALL, resolveLockOptions } from '
 import { resolveOptions } from '../../../options/validate-options.js';
 import { UNFINISHED } from '../../../prisma/tx.js';
 import { type MemoryStore, memoryStore } from '../../../stores/memory.js';
-import { type Lease, withOthers } from '../../../waiting/lease.js';
+import type { Lease } from '../../../waiting/lease.js';
+import { withOthers } from '../../../waiting/lease-set.js';
 import type { LeaseStore } from '../../../waiting/store.js';
 import { GIVE_UP_AFTER } from '../give-up.js';
 import { CallRecord, type FakeCall } from './calls.js';
