@@ -183,16 +183,16 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'nothing forbids a COMMIT',
     file: 'src/transaction/attempt.ts',
     change: [
-      ['    }\n    this.#mayCommit();\n    const', '    }\n    const'],
-      ['      this.#mayCommit();\n    } catch', '    } catch'],
+      ['    }\n    this.#checkCommit();\n    const', '    }\n    const'],
+      ['      this.#checkCommit();\n    } catch', '    } catch'],
     ],
     tests: ['test/transaction/traps', 'test/promises/g2-rows'],
     why: 'A lease that is lost, or a row that was fresher, would be committed past.',
   },
   {
     name: 'any answer to COMMIT is a commit',
-    file: 'src/transaction/attempt.ts',
-    change: [["if (tag === 'COMMIT')", 'if (tag)']],
+    file: 'src/transaction/commit.ts',
+    change: [["tag === 'COMMIT' ? undefined", 'tag ? undefined']],
     tests: ['test/transaction/traps'],
     only: 'swallowed SQL error',
     why: 'COMMIT of an aborted transaction is a ROLLBACK that reports success.',
@@ -200,13 +200,18 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'COMMIT of a transaction that is none any more',
     file: 'src/transaction/attempt.ts',
-    change: [['      if (connection.isOver && this.#ended === undefined) this.#ended = await this.#tagOfEnd();\n', '']],
+    change: [
+      [
+        '      await this.#innerEnd.find(connection, this.#admission);\n      this.#checkCommit();',
+        '      this.#checkCommit();',
+      ],
+    ],
     tests: ['test/transaction/ended-underneath'],
     why: 'The connection may answer well, and be in no transaction: its COMMIT succeeds, too.',
   },
   {
     name: 'a lost answer means rolled back',
-    file: 'src/transaction/lost-commit.ts',
+    file: 'src/transaction/commit.ts',
     change: [
       ['return code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2)) &&', 'return code !== null &&'],
     ],
@@ -215,7 +220,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'unknown means rolled back',
-    file: 'src/transaction/lost-commit.ts',
+    file: 'src/transaction/commit.ts',
     change: [
       [
         "if (outcome === 'unknown') {\n    return { error: new CommitUnknownError(leases.key, admission.xid, error), isUnknown: true };\n  }",
@@ -227,7 +232,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'outcome asked with the COMMIT still on its way',
-    file: 'src/transaction/lost-commit.ts',
+    file: 'src/transaction/commit.ts',
     change: [
       [
         'await rescue(END_BACKEND, [admission.pid, admission.xid, admission.epoch ?? null]);',
@@ -240,21 +245,21 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'epochs not compared',
-    file: 'src/transaction/lost-commit.ts',
+    file: 'src/transaction/commit.ts',
     change: [['admission.epoch !== undefined && admission.epoch === evidence.epoch', 'admission.epoch !== undefined']],
     tests: ['test/transaction/outcome'],
     why: 'After a crash an xid may be another transaction’s.',
   },
   {
     name: 'a history that was cut off, taken as whole',
-    file: 'src/transaction/lost-commit.ts',
+    file: 'src/transaction/commit.ts',
     change: [["turnsSince < REMEMBERED ? 'aborted' : 'unknown'", "turnsSince < 2n ** 62n ? 'aborted' : 'unknown'"]],
     tests: ['test/transaction/outcome'],
     why: 'Sixteen turns later the attempt is not in it any more.',
   },
   {
     name: 'the history of a younger row',
-    file: 'src/transaction/lost-commit.ts',
+    file: 'src/transaction/commit.ts',
     change: [['born === undefined || born >= admission.token', 'born === undefined']],
     tests: ['test/transaction/outcome'],
     why: 'The row may have been deleted since, as idle.',
@@ -298,7 +303,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'an operation in flight at the return is committed',
-    file: 'src/call/lock.ts',
+    file: 'src/call/work.ts',
     change: [['if (inFlight !== undefined) throw', 'if (inFlight === null) throw']],
     tests: ['test/call/forgotten-await'],
     only: 'a helper that is not awaited',
@@ -452,7 +457,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'no beat',
     file: 'src/transaction/attempt.ts',
-    change: [['void connection\n      .query(STILL_HERE, [])', 'void Promise.resolve()']],
+    change: [['connection.query(STILL_HERE, [])', 'Promise.resolve()']],
     tests: ['test/promises/g5-crash'],
     only: 'is not ended, however long',
     why: 'A holder that is well and awaits something else would be ended as idle.',

@@ -1,7 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import type { CallTrace } from '../base/call-trace.js';
 import { withCaller } from '../base/caller.js';
-import { isTraced } from '../base/channels.js';
 import { Deadline, now, OVERDUE, sleep, within } from '../base/clock.js';
 import {
   type ClosedError,
@@ -17,11 +14,13 @@ import { TOUCH } from '../database/sql.js';
 import type { HandleState, ResolvedLockOptions, TransactionOptions } from '../options/options.js';
 import { checkWork, resolveTransactionOptions } from '../options/validate-call.js';
 import { fencedTransaction } from '../transaction/transaction.js';
-import { LeaseSet, type LeaseUser, type Turn, withOthers } from '../waiting/lease.js';
-import type { HookName } from './hooks.js';
-import { CallHooks, type Lock, type Work, workOf } from './lock.js';
+import type { LeaseUser } from '../waiting/lease.js';
+import { type LeaseSet, withOthers } from '../waiting/lease-set.js';
+import { CallHooks } from './hooks.js';
+import type { HookName, Lock, Work } from './lock.js';
 import { type LockCall, type Parts, traced } from './parts.js';
-import { register, unleased } from './register.js';
+import { register } from './register.js';
+import { workOf } from './work.js';
 
 /**
  * After Postgres has refused a handle's token: how long its lease is left for the process that resumed it, and how
@@ -63,9 +62,12 @@ export interface LockHandle<Tx> extends Omit<Lock, 'toJSON' | HookName>, AsyncDi
 }
 
 /** Waits for the lock and registers its token. */
-export async function lock<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHandle<Tx>> {
+export function lock<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHandle<Tx>> {
+  return traced('$lock', parts, call, (call) => take(parts, call));
+}
+
+async function take<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHandle<Tx>> {
   const { keys, options, trace } = call;
-  if (trace === undefined && isTraced()) return await traced('$lock', parts, call, (traced) => lock(parts, traced));
   refuseNestedCall(keys, options.nested);
   const deadline = new Deadline(options.waitTime);
   const request = { options, deadline, mayShare: false };
@@ -84,62 +86,8 @@ export async function lock<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHa
   }
 }
 
-/** Takes over the lock of the handle that `state` was made from. That handle loses it. */
-export async function resume<Tx>(parts: Parts, call: LockCall<Tx>, state: HandleState): Promise<LockHandle<Tx>> {
-  if (call.trace === undefined && isTraced()) {
-    return await traced('$resumeLock', parts, call, (tracedCall) => resume(parts, tracedCall, state));
-  }
-  const { tokens, holders, leaseTime } = state;
-  const { room } = parts;
-  const { keys, options } = call;
-  refuseNestedCall(keys, options.nested);
-  const successors = keys.map(() => randomUUID());
-  // Postgres comes first: from its commit on, the old handle cannot write, whatever happens in Redis.
-  const old = unleased({ keys, holders, leaseTime });
-  const registered = { tokens: tokens.map(BigInt), successors };
-  const deadline = new Deadline(options.waitTime);
-  const turns: Turn[] = [];
-  room.throwIfClosing(old.key);
-  const done = room.begin();
-  try {
-    const kept = await register(parts, call, old, deadline, { registered });
-    try {
-      const take = (key: string, index: number) => {
-        const claim = { key, holder: holders[index] as string, leaseTime };
-        return room.takeOver(claim, successors[index] as string, { ...options, deadline });
-      };
-      // Nothing has changed if this fails. The others together: the old handle, which learns of it, keeps them for a moment only.
-      turns.push(await take(keys[0] as string, 0));
-      const taken = await Promise.allSettled(keys.slice(1).map((key, index) => take(key, index + 1)));
-      for (const one of taken) if (one.status === 'fulfilled') turns.push(one.value);
-      for (const one of taken) if (one.status === 'rejected') throw one.reason;
-      room.throwIfClosing(old.key);
-      const leases = new LeaseSet(turns);
-      const handle = opened(parts, call, leases, kept);
-      call.trace?.had(leases);
-      return handle;
-    } catch (error) {
-      for (const turn of turns) turn.end();
-      // No lease was transferred, so make the old handle and its state valid again. Its lease may be there even if this client
-      // does not find it: this client may have another `keyPrefix`, or another Redis.
-      if (turns.length === 0) {
-        const back = { tokens: registered.tokens, successors: holders };
-        const own = { ...old, holders: successors };
-        // Also for a caller that has given up.
-        const quiet = { ...call, options: { ...options, signal: undefined }, trace: undefined };
-        await register(parts, quiet, own, new Deadline(options.waitTime), {
-          registered: back,
-          whileClosing: true,
-        }).catch(() => {});
-      }
-      throw error;
-    }
-  } finally {
-    done();
-  }
-}
-
-function opened<Tx>(parts: Parts, call: LockCall<Tx>, leases: LeaseSet, tokens: readonly bigint[]): Handle<Tx> {
+/** The handle of a token that is registered: open until it is released. */
+export function opened<Tx>(parts: Parts, call: LockCall<Tx>, leases: LeaseSet, tokens: readonly bigint[]): Handle<Tx> {
   const handle = new Handle(parts, call, leases, tokens);
   parts.handles.add(handle);
   return handle;
@@ -199,11 +147,8 @@ class Handle<Tx> implements LockHandle<Tx> {
     if (this.#leases.loss) throw this.#leases.loss;
     const before = this.#last;
     const hooks = new CallHooks({ parts: this.#parts, key: this.key, hookErrors: options.hookErrors });
-    const run = isTraced()
-      ? traced('handle.$transaction', this.#parts, { ...this.#call, options }, ({ trace }) =>
-          this.#run(before, fn, options, hooks, trace),
-        )
-      : this.#run(before, fn, options, hooks, undefined);
+    const call = { ...this.#call, options, trace: undefined };
+    const run = traced('handle.$transaction', this.#parts, call, (call) => this.#run(before, fn, call, hooks));
     // Do not chain on the result: each promise would hold the result of the transaction before it. Nor on the hooks, which
     // may begin the next transaction or release the handle.
     this.#last = run.then(nothing, nothing).then(() => before);
@@ -238,13 +183,8 @@ class Handle<Tx> implements LockHandle<Tx> {
     return { keys: this.keys, tokens: this.#tokens.map(String), holders, leaseTime };
   }
 
-  async #run<R>(
-    before: Promise<void>,
-    fn: Work<Tx, R>,
-    options: ResolvedLockOptions,
-    hooks: CallHooks,
-    trace: CallTrace | undefined,
-  ): Promise<R> {
+  async #run<R>(before: Promise<void>, fn: Work<Tx, R>, call: LockCall<Tx>, hooks: CallHooks): Promise<R> {
+    const { options, trace } = call;
     const { waitTime, signal } = options;
     const deadline = new Deadline(waitTime);
     const abort = new LazyAbort();
@@ -253,7 +193,6 @@ class Handle<Tx> implements LockHandle<Tx> {
       throw new LockTimeoutError(this.key, `${waitTime} ms, because of another transaction of this handle`);
     }
     if (this.#leases.loss) throw this.#leases.loss;
-    const call = { ...this.#call, options };
     try {
       return await fencedTransaction<Tx, R>({
         parts: this.#parts,

@@ -1,13 +1,64 @@
 import { turnOfLoop } from '../base/clock.js';
+import { HookFailedError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
 import { runInside, scopeWith } from '../base/scope.js';
+import type { Outcome } from '../transaction/call.js';
+import type { DueHook, HeldLock } from './lock.js';
 
-export type HookName = 'afterCommit' | 'afterRollback' | 'onUnknown';
+interface CallHooksOptions {
+  readonly parts: { readonly hooks: RunningHooks; readonly emit: Emit };
+  readonly key: string;
+  readonly hookErrors: 'event' | 'throw';
+}
 
-/** A hook that is to run. */
-export interface DueHook {
-  readonly name: HookName;
-  run(): unknown;
+/**
+ * The hooks of one call. Each belongs to the run of the function that registered it. The outcome of that run decides
+ * whether the hook runs. With `retries`, the hooks of the rolled-back runs come first.
+ */
+export class CallHooks {
+  readonly #options: CallHooksOptions;
+  #lock: HeldLock | undefined;
+  #due: DueHook[] | undefined;
+
+  constructor(options: CallHooksOptions) {
+    this.#options = options;
+  }
+
+  /** The function begins to run, with this lock. */
+  onRun(lock: HeldLock): void {
+    this.#lock = lock;
+  }
+
+  /** The outcome of the present run of the function is known. The first call for each run counts. */
+  settle(outcome: Outcome): void {
+    const due = this.#lock?.settle(outcome);
+    if (due === undefined || due.length === 0) return;
+    this.#due ??= [];
+    this.#due.push(...due);
+  }
+
+  /**
+   * Runs the hooks after the call and resolves to its result. In the caller's async context, outside of the
+   * transaction.
+   *
+   * @throws HookFailedError for a call that has committed, and what the call itself was rejected with.
+   */
+  async runAfter<R>(call: Promise<R>): Promise<R> {
+    const { parts, key, hookErrors } = this.#options;
+    let value: R;
+    try {
+      value = await call;
+    } catch (error) {
+      // This error tells the outcome of the transaction. No error of a hook may hide it.
+      if (this.#due) await parts.hooks.run(this.#due, key, parts.emit);
+      throw error;
+    }
+    this.settle({ type: 'committed' });
+    if (this.#due === undefined) return value;
+    const errors = await parts.hooks.run(this.#due, key, hookErrors === 'throw' ? undefined : parts.emit);
+    if (errors.length > 0) throw new HookFailedError(key, value, errors);
+    return value;
+  }
 }
 
 /** The hooks of one client that run now: closing it waits for them. */

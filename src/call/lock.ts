@@ -1,20 +1,7 @@
-import { reactionsDone } from '../base/clock.js';
-import {
-  ClosedError,
-  type FencedLockError,
-  HookFailedError,
-  inFlightAtReturn,
-  TransactionAbortedError,
-} from '../base/errors.js';
-import type { Emit } from '../base/events.js';
-import { findJoinable, holding } from '../base/held-keys.js';
+import { ClosedError, type FencedLockError } from '../base/errors.js';
 import type { LazyAbort } from '../base/lazy-abort.js';
-import type { Database, Query, Unfinished } from '../database/database.js';
-import type { LockOptions, ResolvedLockOptions } from '../options/options.js';
 import { checkHook } from '../options/validate-call.js';
 import type { Outcome } from '../transaction/call.js';
-import type { DueHook, HookName, RunningHooks } from './hooks.js';
-import type { LockCall } from './parts.js';
 
 /** The lock, as the caller's function gets it. */
 export interface Lock {
@@ -48,6 +35,14 @@ export interface Lock {
 
 /** The function of a call. */
 export type Work<Tx, R> = (tx: Tx, lock: Lock) => R | Promise<R>;
+
+export type HookName = 'afterCommit' | 'afterRollback' | 'onUnknown';
+
+/** A hook that is to run. */
+export interface DueHook {
+  readonly name: HookName;
+  run(): unknown;
+}
 
 const HOOK_OF: Readonly<Record<Outcome['type'], HookName>> = {
   committed: 'afterCommit',
@@ -126,166 +121,4 @@ export class HeldLock implements Lock {
   toJSON() {
     return { keys: this.keys, token: String(this.token) };
   }
-}
-
-interface CallHooksOptions {
-  readonly parts: { readonly hooks: RunningHooks; readonly emit: Emit };
-  readonly key: string;
-  readonly hookErrors: 'event' | 'throw';
-}
-
-/**
- * The hooks of one call. Each belongs to the run of the function that registered it. The outcome of that run decides
- * whether the hook runs. With `retries`, the hooks of the rolled-back runs come first.
- */
-export class CallHooks {
-  readonly #options: CallHooksOptions;
-  #lock: HeldLock | undefined;
-  #due: DueHook[] | undefined;
-
-  constructor(options: CallHooksOptions) {
-    this.#options = options;
-  }
-
-  /** The function begins to run, with this lock. */
-  onRun(lock: HeldLock): void {
-    this.#lock = lock;
-  }
-
-  /** The outcome of the present run of the function is known. The first call for each run counts. */
-  settle(outcome: Outcome): void {
-    const due = this.#lock?.settle(outcome);
-    if (due === undefined || due.length === 0) return;
-    this.#due ??= [];
-    this.#due.push(...due);
-  }
-
-  /**
-   * Runs the hooks after the call and resolves to its result. In the caller's async context, outside of the
-   * transaction.
-   *
-   * @throws HookFailedError for a call that has committed, and what the call itself was rejected with.
-   */
-  async runAfter<R>(call: Promise<R>): Promise<R> {
-    const { parts, key, hookErrors } = this.#options;
-    let value: R;
-    try {
-      value = await call;
-    } catch (error) {
-      // This error tells the outcome of the transaction. No error of a hook may hide it.
-      if (this.#due) await parts.hooks.run(this.#due, key, parts.emit);
-      throw error;
-    }
-    this.settle({ type: 'committed' });
-    if (this.#due === undefined) return value;
-    const errors = await parts.hooks.run(this.#due, key, hookErrors === 'throw' ? undefined : parts.emit);
-    if (errors.length > 0) throw new HookFailedError(key, value, errors);
-    return value;
-  }
-}
-
-/**
- * The outer transaction to join. Only of the same client: another client's transaction may lack this client's
- * extensions.
- */
-export function joinableOf({
-  client,
-  keys,
-  options,
-}: Pick<LockCall<unknown>, 'client' | 'keys' | 'options'>): JoinableTransaction | undefined {
-  const mayJoin = (joinable: object) => {
-    const outer = joinable as JoinableTransaction;
-    // Another copy of this package has other classes.
-    return options.reentry === 'join' && outer.lock instanceof HeldLock && outer.client === client;
-  };
-  return findJoinable(keys, options.nested, mayJoin) as JoinableTransaction | undefined;
-}
-
-/** The transaction of a call, which inner calls of the same keys join. */
-export interface JoinableTransaction {
-  readonly client: object;
-  readonly tx: unknown;
-  readonly lock: Lock;
-  readonly abort: LazyAbort;
-  readonly options: Pick<ResolvedLockOptions, 'isolationLevel' | 'hookErrors'>;
-  /** Set by the first call that joins. */
-  joined: InnerCalls | undefined;
-}
-
-/** The calls that have joined a transaction. */
-export interface InnerCalls {
-  run<Tx, R>(work: Work<Tx, R>, options: LockOptions): Promise<R>;
-  /** Called when the outer function has returned. @throws TransactionAbortedError */
-  check(): void;
-  /** Called when the outer function has failed. Inner calls that still run must not resolve as if they had committed. */
-  end(error: unknown): void;
-}
-
-/** What the runs of a call's function have in common. `joins`: whether inner calls of the same keys join its transaction. */
-interface FunctionOf<Tx, R> {
-  readonly call: Pick<LockCall<Tx>, 'client' | 'keys' | 'options' | 'beforeWork'> & {
-    readonly database: Pick<Database<Tx>, 'unfinished'>;
-  };
-  readonly fn: Work<Tx, R>;
-  readonly abort: LazyAbort;
-  readonly hooks: CallHooks;
-  readonly joins: boolean;
-  /** Waits until a helper that was not awaited has begun its next operation. Default: until no promise reaction is due. */
-  readonly reactions?: () => Promise<void>;
-}
-
-/** The work of a call's transactions: runs its function in one of them, as the holder of its keys. */
-export function workOf<Tx, R>({
-  call,
-  fn,
-  abort,
-  hooks,
-  joins,
-  reactions = reactionsDone,
-}: FunctionOf<Tx, R>): (tx: Tx, admission: { readonly token: bigint }, ask: Query) => Promise<R> {
-  const { client, database, keys, options, beforeWork } = call;
-  return async (tx, { token }, ask) => {
-    if (beforeWork) {
-      await beforeWork(ask);
-      abort.throwIfAborted();
-    }
-    const lock = new HeldLock(keys, token, abort);
-    hooks.onRun(lock);
-    const own: JoinableTransaction = { client, tx, lock, abort, options, joined: undefined };
-    try {
-      const value = await holding(keys, joins ? own : undefined, own, () => fn(tx, lock));
-      const unfinished = database.unfinished?.(tx);
-      refuseUnawaited(own, unfinished);
-      // A helper that was not awaited may be between two operations: let it begin the next one, which is then noticed.
-      await reactions();
-      refuseUnawaited(own, unfinished);
-      return value;
-    } catch (error) {
-      own.joined?.end(error);
-      throw error;
-    } finally {
-      lock.end();
-    }
-  };
-}
-
-/**
- * Called when the function has returned. A call that has joined the transaction and failed, or still runs, dooms it. An
- * operation that was not sent by then is never sent. One that is in flight was not awaited, nor is what its caller sends
- * next: a commit would keep a part of that work. @throws TransactionAbortedError
- */
-function refuseUnawaited({ lock, joined }: JoinableTransaction, unfinished: Unfinished | undefined): void {
-  joined?.check();
-  if (unfinished === undefined) return;
-  const { unsent } = unfinished;
-  if (unsent !== undefined) {
-    throw new TransactionAbortedError(
-      lock.key,
-      'not-awaited',
-      `\`${unsent}\` was called in its function and never awaited, so it was not sent. Await every operation, and remove ` +
-        'those that are not needed.',
-    );
-  }
-  const { inFlight } = unfinished;
-  if (inFlight !== undefined) throw inFlightAtReturn(lock.key, `\`${inFlight}\``);
 }

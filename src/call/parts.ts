@@ -1,4 +1,5 @@
 import { CallTrace } from '../base/call-trace.js';
+import { isTraced } from '../base/channels.js';
 import type { LockMessage } from '../base/messages.js';
 import type { Database, Query } from '../database/database.js';
 import type { LockOptions, ResolvedLockOptions } from '../options/options.js';
@@ -36,13 +37,14 @@ export interface LockCall<Tx> {
   readonly beforeWork?: (ask: Query) => Promise<void>;
 }
 
-/** Runs a call with a trace. Used only if `isTraced` says that somebody listens. */
+/** Runs a call, with a trace where somebody listens. */
 export function traced<Tx, R>(
   operation: LockMessage['operation'],
   { roomId, name }: Parts,
   call: LockCall<Tx>,
   run: (call: LockCall<Tx>) => Promise<R>,
 ): Promise<R> {
+  if (!isTraced()) return run(call);
   const { waitTime, leaseTime, timeout } = call.options;
   const trace = new CallTrace({ operation, keys: call.keys, roomId, process: name, waitTime, leaseTime, timeout });
   return trace.run(() => run({ ...call, trace }));

@@ -1,20 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { withCaller } from '../base/caller.js';
-import { isTraced } from '../base/channels.js';
 import { after, Deadline, stop, type Timer } from '../base/clock.js';
 import { LockTimeoutError } from '../base/errors.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import type { Database } from '../database/database.js';
 import type { ResolvedLockOptions } from '../options/options.js';
-import { buildRequest, type Chained, Opening, type OpeningOptions, requestOf } from '../transaction/admission.js';
+import { requestOf } from '../transaction/admission.js';
 import type { NextTurn } from '../transaction/call.js';
+import { buildRequest, type Chained, Opening, type OpeningOptions } from '../transaction/opening.js';
 import { fencedTransaction } from '../transaction/transaction.js';
-import { type Lease, LeaseSet, type Turn, withOthers } from '../waiting/lease.js';
+import type { Lease } from '../waiting/lease.js';
+import { LeaseSet, type Turn, withOthers } from '../waiting/lease-set.js';
 import type { LeaseRequest, Preopen, PreopenMoment } from '../waiting/request.js';
 import type { TurnUser } from '../waiting/waiter.js';
-import { join } from './joinable.js';
-import { CallHooks, joinableOf, type Work, workOf } from './lock.js';
+import { CallHooks } from './hooks.js';
+import { join, joinableOf } from './joined.js';
+import type { Work } from './lock.js';
 import { type LockCall, type Parts, traced } from './parts.js';
+import { workOf } from './work.js';
 
 /**
  * Limits of a transaction that is opened ahead of its lease. `openTime`: how long it keeps its connection without the
@@ -52,15 +55,13 @@ export type TryResult<R> = { readonly acquired: true; readonly value: R } | { re
 export function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>): Promise<R> {
   const joinable = joinableOf(call);
   if (joinable) return join(joinable, work, call.given);
-  if (call.trace === undefined && isTraced()) {
-    return traced(call.operation ?? '$withLock', parts, call, (tracedCall) => withLock(parts, tracedCall, work));
-  }
-  const request = new LockRequest(parts, call, work);
-  const key = call.keys[0] as string;
-  const { trace } = call;
-  if (trace === undefined) return parts.room.enter(key, request, request);
-  // Not in the async context of the wait, which ends with the turn.
-  return trace.wait(() => parts.room.enter(key, request)).then((turn) => request.useTurn(turn));
+  return traced(call.operation ?? '$withLock', parts, call, (call) => {
+    const request = new LockRequest(parts, call, work);
+    const key = call.keys[0] as string;
+    if (call.trace === undefined) return parts.room.enter(key, request, request);
+    // Not in the async context of the wait, which ends with the turn.
+    return call.trace.wait(() => parts.room.enter(key, request)).then((turn) => request.useTurn(turn));
+  });
 }
 
 /** Like `withLock`, but waits neither for the lease nor, beyond a moment, for the key's row in Postgres. */

@@ -5,7 +5,8 @@ import type { Emit } from '../base/events.js';
 import type { LazyAbort } from '../base/lazy-abort.js';
 import type { ClientTransactionOptions, Connection, Database, Query } from '../database/database.js';
 import type { Fencing } from '../fencing/fencing.js';
-import type { Admission, BuiltRequest, Opening } from './admission.js';
+import type { Admission } from './admission.js';
+import type { BuiltRequest, Opening } from './opening.js';
 
 /** The leases of one or more keys, as far as the transaction needs them. */
 export interface HeldLeases {

@@ -59,15 +59,19 @@ export class Gate {
     if (this.#inFlight === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  /** The same for a statement that this package sends beside the caller's function. */
-  enterBeat(): void {
+  /** Sends a statement of this package. `isBeat`: beside the caller's function, which it does not count as. */
+  async pass<T>(send: () => Promise<T>, isBeat = false): Promise<T> {
     this.enter();
-    this.#beats++;
-  }
-
-  leaveBeat(): void {
-    this.#beats--;
-    this.leave();
+    if (isBeat) this.#beats++;
+    try {
+      return await send();
+    } catch (error) {
+      this.fail(error);
+      throw error;
+    } finally {
+      if (isBeat) this.#beats--;
+      this.leave();
+    }
   }
 
   fail(error: unknown): void {
@@ -108,78 +112,26 @@ function refusal(refused: string, key: string): InsideTransactionError {
   );
 }
 
-/** The statement without the blanks, comments and empty statements before its first word. */
-function beginOf(sql: string): string {
-  for (let text = sql; ; ) {
-    text = text.trimStart();
-    if (/^[;(]/.test(text)) text = text.slice(1);
-    else if (text.startsWith('--')) text = text.slice(firstLine(text).length);
-    else if (text.startsWith('/*')) text = text.slice(blockCommentEnd(text));
-    else return text;
-  }
-}
-
-/** In Postgres, a carriage return alone ends a line comment. */
-function firstLine(text: string): string {
-  const [line = ''] = text.split(/[\r\n]/, 1);
-  return line;
-}
-
-/** Block comments nest in Postgres. */
-function blockCommentEnd(text: string): number {
-  let depth = 0;
-  for (const { 0: mark, index } of text.matchAll(/\/\*|\*\//g)) {
-    if (mark === '/*') depth++;
-    else if (--depth === 0) return index + mark.length;
-  }
-  return text.length;
-}
-
-/** The first word in upper case, and the text behind it. */
-function firstWord(sql: string): [word: string, rest: string] {
-  const text = beginOf(sql);
-  const end = text.search(/\W|$/);
-  return [text.slice(0, end).toUpperCase(), text.slice(end)];
-}
-
-/** Words that end the transaction or begin another one, COPY, and RESET. Savepoints stay inside the transaction. */
-const REFUSED: ReadonlySet<string> = new Set([
-  'BEGIN',
-  'COMMIT',
-  'END',
-  'ABORT',
-  'START',
-  'ROLLBACK',
-  'PREPARE',
-  'COPY',
-  'RESET',
-]);
-
 /** How nearly every statement begins, so that it need not be searched. */
 const USUAL = /^(?:SELECT|INSERT|UPDATE|DELETE) /;
+/**
+ * The first words of a statement that ends the transaction or begins another one, that resets all settings, or that
+ * copies. Savepoints stay inside the transaction.
+ */
+const REFUSED =
+  /^[\s;(]*(?:(BEGIN|COMMIT|END|ABORT|START|COPY)\b|(ROLLBACK)\b(?!(?:\s+(?:WORK|TRANSACTION))?\s+TO\b)|(PREPARE)\s+TRANSACTION\b|(RESET)\s+ALL\b)/i;
+/** In Postgres, STDOUT stands for STDIN here. */
+const FROM_STDIN = /\bfrom\s+std(?:in|out)\b/i;
 
 /**
  * Returns the first word of a statement that is refused, `undefined` for any other. One statement is enough: the extended
- * protocol takes only one.
+ * protocol takes only one. What it does not find is noticed when the server says that the transaction is over.
  */
 export function refusedCommand(sql: string): string | undefined {
   if (USUAL.test(sql)) return undefined;
-  const [word, rest] = firstWord(sql);
-  if (!REFUSED.has(word)) return undefined;
-  if (word === 'COPY') return isFromStdin(rest) ? word : undefined;
-  const [second, more] = firstWord(rest);
-  // Of one setting it is the caller's affair.
-  if (word === 'RESET') return second === 'ALL' ? word : undefined;
-  if (word === 'PREPARE') return second === 'TRANSACTION' ? word : undefined;
-  const third = second === 'WORK' || second === 'TRANSACTION' ? firstWord(more)[0] : second;
-  return word === 'ROLLBACK' && third === 'TO' ? undefined : word;
-}
-
-/**
- * Whether a COPY reads from the client. A query in it may read from a table with the name `stdin`: what is in parentheses
- * does not count.
- */
-function isFromStdin(copy: string): boolean {
-  // Postgres takes STDOUT for STDIN here.
-  return /\bfrom\s+std(?:in|out)\b/i.test(withoutInnermost(withoutNoise(copy), /\([^()]*\)/g));
+  const text = withoutNoise(sql);
+  const word = REFUSED.exec(text)?.slice(1).find(Boolean)?.toUpperCase();
+  if (word !== 'COPY') return word;
+  // A query in parentheses may read from a table with the name `stdin`.
+  return FROM_STDIN.test(withoutInnermost(text, /\([^()]*\)/g)) ? word : undefined;
 }

@@ -21,7 +21,7 @@ import {
   TOO_MANY_CONNECTIONS,
 } from '../database/sql-states.js';
 import type { Fencing } from '../fencing/fencing.js';
-import { ANSWER_TIME } from './backends.js';
+import { ANSWER_TIME } from './blockers.js';
 import type { CallContext } from './call.js';
 
 /** How many closed connections of the pool a call skips. It may begin again, because it was never admitted. */

@@ -67,31 +67,6 @@ test('migrate reset, deploy and migrate dev go through again and again, and keep
   }
 });
 
-test('a shadow database that stays takes the migrations again and again', async () => {
-  await using database = await createDatabase();
-  await using shadow = await createDatabase();
-  const engine = await prisma(await shop(), database, { shadow: shadow.name });
-  expect(await engine.deploy()).toHaveLength(3);
-  for (let round = 0; round < 3; round++) expect(await engine.dev()).toEqual(AT_REST);
-  const { rows } = await shadow.pool.query(`SELECT to_regnamespace('fenced_lock')::text AS ours`);
-  expect(rows).toEqual([{ ours: 'fenced_lock' }]);
-});
-
-test('a second application in the same database makes its own migration of them, and keeps the tokens', async () => {
-  await using database = await createDatabase();
-  const first = await prisma(await shop(), database);
-  await first.deploy();
-  await database.pool.query(`CREATE SCHEMA second; ${USED}`);
-  const second = await prisma(await shop(), database, { schema: 'second' });
-  expect(await second.deploy()).toHaveLength(3);
-  expect(await tokens(database)).toEqual(KEPT);
-  expect(await first.dev()).toEqual(AT_REST);
-  const { rows } = await database.pool.query(
-    `SELECT tgrelid::regclass::text AS on FROM pg_trigger WHERE tgname = 'zzz_fenced_lock_guard' ORDER BY 1`,
-  );
-  expect(rows).toEqual([{ on: '"Stock"' }, { on: 'second."Stock"' }]);
-});
-
 test('a restored dump without the history of Prisma takes the script again, and keeps the tokens', async () => {
   await using database = await createDatabase();
   const own = await shop();
@@ -119,7 +94,7 @@ test('a restored dump of the tables alone is told how to get the objects back, a
   const file = /npx prisma db execute --file (\S+)/.exec(ran.out)?.[1];
   await database.pool.query(own.read(file ?? 'none'));
   const { out } = await own.run('doctor', '--database-url', database.url);
-  expect(out).toMatch(/ok +objects +All/);
+  expect(out).toMatch(/ok +objects +Version/);
 });
 
 test('two branches that have both run init go together in either order, and keep the tokens', async () => {

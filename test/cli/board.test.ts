@@ -175,21 +175,6 @@ describeWithShop('fenced-lock board', () => {
     },
   );
 
-  test('says so where the port is in use', async () => {
-    const { url, code, stop } = await serve(`board-${randomUUID()}:`);
-    const written = { err: '' };
-    const other = await run(['board', '--port', new URL(url).port], {
-      cwd: process.cwd(),
-      env: { DATABASE_URL: 'postgresql://nobody@localhost/none', REDIS_URL: 'redis://localhost' },
-      now: () => new Date(),
-      stdout: { write: () => {} },
-      stderr: sink(written, 'err'),
-    });
-    expect([other, written.err]).toEqual([1, expect.stringContaining('--port')]);
-    stop();
-    await code;
-  });
-
   test('tells what cannot be reached, and goes on when it can', async () => {
     const { url, code, stop, board } = await serve('x:', '--redis-url', 'redis://127.0.0.1:1');
     const response = await board(new Request(new URL('/events', url)));

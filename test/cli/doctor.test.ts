@@ -51,39 +51,6 @@ describe('doctor', () => {
     expect(ran.out + ran.err + text.out + text.err).not.toMatch(/secret-of-doctor|postgres(ql)?:\/\/a/);
   });
 
-  test('warns of a statement_timeout that ends an admission while it waits for a row, and not of a longer one', async () => {
-    await using database = await patient.ill(`ALTER DATABASE $DATABASE SET statement_timeout = '900ms'`);
-    const message = expect.stringContaining('statement_timeout is 900 ms');
-    const remedy = "ALTER ROLE … SET statement_timeout = '1000ms' or more, or 0";
-    const ran = await patient.doctor(database.url);
-    expect(notOk(ran)).toMatchObject([{ check: 'timeouts', status: 'warning', message, remedy }]);
-    expect(ran.code).toBe(0);
-    await using enough = await patient.ill(`ALTER DATABASE $DATABASE SET statement_timeout = '1s'`);
-    expect(notOk(await patient.doctor(enough.url))).toEqual([]);
-  });
-
-  test('tells a role that cannot lock which right it lacks, as a fault, when it is the connected one', async () => {
-    await using database = await patient.ill(`REVOKE USAGE ON SCHEMA fenced_lock FROM PUBLIC; ${MAY_CONNECT}`);
-    const url = Object.assign(new URL(database.url), { username: patient.role, password: 'secret-of-doctor' }).href;
-    const ran = await patient.doctor(url);
-    expect(ran.code).toBe(1);
-    expect(notOk(ran)).toContainEqual(
-      expect.objectContaining({
-        check: 'rights',
-        status: 'fault',
-        message: `The role ${patient.role} may not use the schema fenced_lock.`,
-        remedy: expect.stringContaining('GRANT USAGE ON SCHEMA fenced_lock'),
-      }),
-    );
-  });
-
-  test('a table that is missing is to be deployed', async () => {
-    await using dropped = await patient.ill('DROP TABLE orders');
-    expect(notOk(await patient.doctor(dropped.url))).toContainEqual(
-      expect.objectContaining({ check: 'fences', remedy: 'npx prisma migrate deploy' }),
-    );
-  });
-
   test('finds fenced_lock among the schemas that Prisma treats as its own', async () => {
     const listing = project({
       'prisma/schema.prisma': 'datasource db {\n  provider = "postgresql"\n  schemas  = ["public", "fenced_lock"]\n}\n',
@@ -221,30 +188,5 @@ describe('doctor', () => {
     ]);
     expect(ran.code).toBe(0);
     expect(ran.json).toMatchObject({ faults: 0, skipped: 3 });
-  });
-
-  test('a server that cannot be reached has its title, too; so has one whose URL cannot be read', async () => {
-    const servers = ['--database-url', 'postgresql://nobody:secret-of-doctor@127.0.0.1:1/none', '--redis-url'];
-    const { out } = await patient.project.run('doctor', ...servers, 'redis://:secret-of-doctor@127.0.0.1:1');
-    expect(out).toMatch(/^PostgreSQL nobody@127\.0\.0\.1:1\/none\n {2}fault +connection +.*cannot be reached/m);
-    expect(out).toMatch(/^\nRedis 127\.0\.0\.1:1\n {2}fault +connection +.*cannot be reached/m);
-    const unreadable = [
-      '--database-url',
-      'mysql://secret-of-doctor@host/none',
-      '--redis-url',
-      'http://secret-of-doctor',
-    ];
-    const other = await patient.project.run('doctor', ...unreadable);
-    expect(other.out).toMatch(/^PostgreSQL\n {2}fault +connection +.*must begin with postgresql:/m);
-    expect(other.out).toMatch(/^\nRedis\n {2}fault +connection +.*must begin with redis:/m);
-    expect(out + other.out).not.toContain('secret-of-doctor');
-  });
-
-  test('counts what it has not checked, as Redis without its URL', async () => {
-    const nowhere = new Project();
-    const { out } = await nowhere.run('doctor', '--database-url', patient.url);
-    nowhere.remove();
-    expect(out).toMatch(/ {2}skipped {2}connection +Not checked\. Set REDIS_URL/);
-    expect(out).toMatch(/\n0 faults, \d warnings?, 3 skipped \(fences, guards, Redis\)\.\n$/);
   });
 });

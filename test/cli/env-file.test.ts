@@ -60,12 +60,6 @@ describeWithShop('the URLs in the .env that the Prisma config loads', () => {
     60_000,
   );
 
-  test('the database is found if Redis is given', async () => {
-    const dotenv = { DATABASE_URL: database(), REDIS_URL: NOWHERE.redis };
-    expect(await run(dotenv, { REDIS_URL: redis() }, ['ls'])).toMatchObject({ ok: true });
-    expect(await run(dotenv, {}, ['ls', '--redis-url', redis()])).toMatchObject({ ok: true });
-  }, 60_000);
-
   test('the datasource of the config comes before its DATABASE_URL, and behind that of the environment', async () => {
     const dotenv = { DATABASE_URL: NOWHERE.database, DIRECT_URL: database(), REDIS_URL: redis() };
     expect(await run(dotenv, {}, ['ls'], CONFIG(DATASOURCE))).toMatchObject({ ok: true });
@@ -74,31 +68,6 @@ describeWithShop('the URLs in the .env that the Prisma config loads', () => {
       ok: false,
       error: expect.stringContaining('nobody@127.0.0.1:1/nowhere cannot be reached'),
     });
-  }, 60_000);
-
-  test('doctor checks Redis, though the database refuses it', async () => {
-    const { findings } = await run({ REDIS_URL: redis() }, { DATABASE_URL: NOWHERE.database }, ['doctor']);
-    const shown = (findings as Record<string, unknown>[]).map(
-      ({ server, check, status }) => `${server} ${check} ${status}`,
-    );
-    expect(shown).toEqual(
-      expect.arrayContaining(['postgres connection fault', 'redis version ok', 'redis scripts ok']),
-    );
-  }, 60_000);
-
-  test('a variable that the config needs and does not have is told with where it is set', async () => {
-    const config = `import { defineConfig, env } from 'prisma/config';
-export default defineConfig({ schema: 'schema.prisma', datasource: { url: env('DATABASE_URL') } });
-`;
-    expect(await run({ DATABASE_URL: database() }, { REDIS_URL: redis() }, ['ls'], config)).toMatchObject({
-      ok: false,
-      error: expect.stringMatching(
-        /prisma\.config\.ts cannot be loaded: Cannot resolve environment variable: DATABASE_URL\. Set it .* import 'dotenv\/config'/,
-      ),
-    });
-    expect(
-      await run({ DATABASE_URL: database() }, { REDIS_URL: redis() }, ['ls'], `import 'dotenv/config';\n${config}`),
-    ).toMatchObject({ ok: true });
   }, 60_000);
 
   test('a config that cannot be loaded is named where the URL of Redis is missing', async () => {

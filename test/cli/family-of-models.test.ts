@@ -76,12 +76,6 @@ describe('a child by inheritance that is a fenced model of its own', () => {
     expect(await faults()).toEqual([]);
   });
 
-  test('stays without a guard where its own policy is none', async () => {
-    await deploy(['add-fence', 'Cat', '--guard', 'none'], ['add-fence', 'Animal']);
-    expect(await policies()).toEqual({ '"Animal"': 'allow', dog: 'allow' });
-    expect(await faults()).toEqual([]);
-  });
-
   test('keeps its guard and its column where the fence of its parent is removed', async () => {
     await deploy(['add-fence', 'Cat'], ['add-fence', 'Animal'], ['remove-fence', 'Animal']);
     expect(await policies()).toEqual({ cat: 'allow', lion: 'allow' });

@@ -135,19 +135,6 @@ describe('a guard on a table with others below it', () => {
     ]);
   });
 
-  test('a table of another server gets the row trigger alone: TRUNCATE may come there', async () => {
-    await using database = await createDatabase(template);
-    await database.pool.query(`CREATE FOREIGN DATA WRAPPER elsewhere; CREATE SERVER elsewhere FOREIGN DATA WRAPPER elsewhere;
-      CREATE FOREIGN TABLE wolf () INHERITS ("Animal") SERVER elsewhere`);
-    const guards = async () => notOk(await doctor(database)).filter(({ check }) => check === 'guards');
-    expect(await guards()).toMatchObject([
-      { message: expect.stringContaining('missing on the foreign table public.wolf') },
-    ]);
-    const { sql } = project.migration();
-    await database.pool.query(`BEGIN; ${sql.replaceAll(/^ALTER TABLE .*$/gm, '')}; COMMIT`);
-    expect(await guards()).toEqual([]);
-  });
-
   test('changes its policy and goes with them, also for those that were made later', async () => {
     await using database = await createDatabase(template);
     await database.pool.query(LATER);

@@ -94,12 +94,6 @@ describe('gc', () => {
     await applyMigrations(database.url);
   });
 
-  test('with --dry-run it only counts', async () => {
-    await admitted(48);
-    expect(await gc('--dry-run')).toMatchObject({ code: 0, out: expect.stringMatching(/^Would delete 1 row /) });
-    expect(await left()).toBe(1);
-  });
-
   test.each(['1h', '23h', '0d', '-1d', 'soon', '1'])(
     '--older-than %s is wrong usage: a day is the least',
     async (time) => {
@@ -120,21 +114,5 @@ describe('gc', () => {
     expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('the role that owns the schema') });
     expect(err).not.toMatch(/secret-of-gc|:\/\//);
     await database.pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
-  });
-
-  test('a database that takes no writes is told so, and why that may be', async () => {
-    await admitted(48);
-    const readOnly = new URL(database.url);
-    readOnly.searchParams.set('options', '-c default_transaction_read_only=on');
-    const { code, err } = await gc('--database-url', readOnly.href);
-    const said = /^fenced-lock: \S+ is read-only: connect to the primary, .*default_transaction_read_only/;
-    expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(said) });
-    expect(await left()).toBe(1);
-  });
-
-  test('a database without the schema is told how to get it', async () => {
-    await using empty = await createDatabase();
-    const { code, err } = await gc('--database-url', empty.url);
-    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('npx fenced-lock init') });
   });
 });

@@ -1,7 +1,6 @@
 import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, inject, test } from 'vitest';
-import { findings } from './patient.js';
+import { describe, expect, test } from 'vitest';
 import { type Project, project, ROOT } from './project.js';
 
 const SCHEMA = 'datasource db {\n  provider = "postgresql"\n}\n\nmodel Stock {\n  id Int @id\n}\n';
@@ -32,13 +31,6 @@ test.each(['init', 'sql'])('%s refuses a schema whose database is not PostgreSQL
     'The datasource in prisma/schema.prisma is mysql, and these locks need PostgreSQL: provider = "postgresql".';
   expect(await foreign.run(command)).toMatchObject({ code: 1, err: expect.stringContaining(err) });
   expect(foreign.files()).toEqual(before);
-});
-
-test('a provider in a comment is none', async () => {
-  const commented = project({
-    'prisma/schema.prisma': `// provider = "mysql"\n${SCHEMA.replace('{', '{ // provider = "sqlite"')}`,
-  });
-  expect(await commented.run('init')).toMatchObject({ code: 0 });
 });
 
 describe('where the project is', () => {
@@ -105,13 +97,6 @@ describe('where the project is', () => {
     );
   });
 
-  test('a command that asks the config for the URL alone says which one it is', async () => {
-    const somewhere = project({ 'prisma7.config.ts': config('db', 'postgresql://nobody@127.0.0.1:1/none') });
-    const ran = await withPrisma(somewhere, () => somewhere.run('gc', '--json'));
-    expect(ran).toMatchObject({ code: 1, json: { project: { config: 'prisma7.config.ts' } } });
-    expect(ran.err).toContain('nobody@127.0.0.1:1/none cannot be reached');
-  });
-
   test('beside Prisma 8 the config is read by @prisma/prisma7', async () => {
     const somewhere = project({
       'prisma7.config.ts': 'export default { schema: "db/schema.prisma", migrations: { path: "db/history" } };\n',
@@ -127,36 +112,6 @@ describe('where the project is', () => {
     expect(await withInstalled(somewhere, links, () => somewhere.run('init', '--json'))).toMatchObject({
       code: 0,
       json: { project: { config: 'prisma7.config.ts', migrations: 'db/history' } },
-    });
-  });
-
-  test('nowhere: the sentence says where it was looked for', async () => {
-    expect(await project().run('init')).toMatchObject({
-      code: 1,
-      err: expect.stringContaining('none of schema.prisma, prisma/schema.prisma, prisma/schema exists'),
-    });
-  });
-
-  test.each(['prisma7.config.ts', 'prisma.config.ts'])(
-    'a %s that cannot be run is a sentence, with and without Prisma',
-    async (name) => {
-      const broken = project({ [name]: 'export default {', 'prisma/schema.prisma': SCHEMA });
-      expect(await broken.run('init')).toMatchObject({
-        code: 1,
-        err: expect.stringContaining('npm install -D prisma@7'),
-      });
-      const ran = await withPrisma(broken, () => broken.run('init'));
-      expect(ran).toMatchObject({ code: 1, err: expect.stringContaining(`${name} cannot be loaded`) });
-    },
-  );
-
-  test('doctor looks at the rest where the config cannot be loaded, and says why it compares nothing', async () => {
-    const broken = project({ 'prisma7.config.ts': 'export default {', 'prisma/schema.prisma': SCHEMA });
-    const url = inject('postgres').admin;
-    const ran = await withPrisma(broken, () => broken.run('doctor', '--json', '--database-url', url));
-    expect(findings(ran).find(({ check }) => check === 'fences')).toMatchObject({
-      status: 'skipped',
-      message: expect.stringContaining('prisma7.config.ts cannot be loaded'),
     });
   });
 });

@@ -1,5 +1,4 @@
 import { describe, expect, inject, test } from 'vitest';
-import { readDatasource } from '../../src/cli/schema/datasource.js';
 import { readModels } from '../../src/cli/schema/models.js';
 import { project } from './project.js';
 import { schemaEngine } from './schema-engine.js';
@@ -61,26 +60,6 @@ describe('the models of a schema', () => {
       expect(here.migration().sql).toContain(`INSERT OR UPDATE OR DELETE ON ${table}\n`);
       expect(out).toContain(`INSERT OR UPDATE OR DELETE ON ${table}\n`);
     }
-  });
-
-  test('so is the datasource', async () => {
-    const models = 'model A {\n  id Int @id\n} ';
-    const of = (settings: string) =>
-      project({ 'prisma/schema.prisma': `${models}datasource größe {\n${settings}}\n` }).run('sql');
-    expect(await of('  provider = "mysql"\n')).toMatchObject({ code: 1, err: expect.stringContaining('mysql') });
-    const escaped = readDatasource(
-      new Map([['a', 'datasource db {\n provider = "postgresql"\n schemas = ["fenced\\u005flock"]\n}']]),
-    );
-    expect(escaped?.schemas).toEqual(['fenced_lock']);
-  });
-
-  test('a fence may have such a name, too', async () => {
-    const here = project({ 'prisma/schema.prisma': `${DATASOURCE}model A {\n  id Int @id\n}\n` });
-    await here.run('init');
-    const before = here.files();
-    expect(await here.run('add-fence', 'A', '--field', 'zähler')).toMatchObject({ code: 0 });
-    expect(await here.run('remove-fence', 'A')).toMatchObject({ code: 0 });
-    expect(here.files()).toMatchObject(before);
   });
 
   test.each([

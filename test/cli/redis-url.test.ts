@@ -26,36 +26,6 @@ describeWithShop('a Redis URL', () => {
     }
   });
 
-  test.each([
-    ['with another behind it', 'redis://:secret@127.0.0.1,redis://:secret@127.0.0.1', 'has a second URL in it'],
-    [
-      'that the next line of a .env is glued to',
-      '"redis://:secret@h:6379"DATABASE_URL=postgresql://u:secret@h/d',
-      'has a',
-    ],
-    ['with a quotation mark', '"redis://:secret@127.0.0.1', 'begins or ends with a quotation mark'],
-  ])('%s is malformed, and nothing of it is shown', async (_, url, what) => {
-    const { code, err, out } = await new Operator(shop).runWith({ REDIS_URL: url }, 'ls');
-    const message = `The Redis URL is malformed: it ${what}`;
-    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining(message) });
-    expect(err).toContain('give each variable a line of its own there');
-    expect(err + out).not.toMatch(/cret|:\/\//);
-  });
-
-  test.each(['secret.host:6379', 'secret.host', ':secret@host:6379', 'http://secret.host:6379'])(
-    'without the scheme is told what a URL looks like, and nothing of it is shown: %s',
-    async (url) => {
-      for (const command of ['ls', 'doctor']) {
-        const { code, err, out } = await new Operator(shop).runWith({ REDIS_URL: url }, command);
-        expect(code).toBe(1);
-        expect(err + out).toMatch(
-          /The Redis URL must begin with redis:\/\/.*\s+(→ )?Write it as redis:\/\/<host>:<port>/,
-        );
-        expect(err + out).not.toMatch(/secret/);
-      }
-    },
-  );
-
   test('of the database that is malformed is named as such, and nothing of it is shown', async () => {
     const urls = [
       '"postgresql://user:secret@h:5432/shop"REDIS_URL=redis://:secret@h',
@@ -72,38 +42,6 @@ describeWithShop('a Redis URL', () => {
         expect(err + out).not.toMatch(/cret|:\/\/|Accelerate/);
       }
     }
-  });
-
-  test('that is malformed: doctor advises what helps, and not to check the network', async () => {
-    const env = { DATABASE_URL: 'postgresql://h/d"', REDIS_URL: `${inject('redis').url}"` };
-    const found = findings(await project({}, env).run('doctor', '--json'));
-    const remedy = 'If it comes from a .env, give each variable a line of its own there.';
-    expect(found).toMatchObject([
-      { server: 'postgres', check: 'connection', status: 'fault', remedy },
-      { server: 'redis', check: 'connection', status: 'fault', remedy },
-    ]);
-    const foreign = { DATABASE_URL: 'mysql://h/d', REDIS_URL: 'http://h' };
-    const ran = findings(await project({}, foreign).run('doctor', '--json'));
-    expect(ran.map(({ server, remedy }) => [server, remedy])).toEqual([
-      ['postgres', 'Write it as postgresql://<user>:<password>@<host>:<port>/<database>.'],
-      ['redis', expect.stringMatching(/^Write it as redis:\/\/<host>:<port>, or with a login redis:\/\/<user>:/)],
-    ]);
-  });
-
-  test('of the database with another protocol is refused; Accelerate is named where it is asked for', async () => {
-    const refusal = async (DATABASE_URL: string) => (await project({}, { DATABASE_URL }).run('gc')).err;
-    expect(await refusal('mysql://h/d')).toMatch(/must begin with postgresql:\/\/.* itself\. Write it as postgresql:/);
-    expect(await refusal('prisma://accelerate.prisma-data.net')).toMatch(
-      /What Prisma Accelerate serves cannot be used\. Write it as/,
-    );
-  });
-
-  test('that cannot be read is a finding of doctor, beside those of Postgres', async () => {
-    const ran = await new Operator(shop).runWith({ REDIS_URL: 'redis://:se#cret@h:6379' }, 'doctor', '--json');
-    expect(findings(ran).some(({ server, check }) => server === 'postgres' && check === 'version')).toBe(true);
-    const ofRedis = findings(ran).filter(({ server }) => server === 'redis');
-    const message = expect.stringMatching(UNREADABLE);
-    expect(ofRedis).toMatchObject([{ check: 'connection', status: 'fault', message }]);
   });
 
   test('with a database that the server does not have is refused, whatever would be done in another one', async () => {

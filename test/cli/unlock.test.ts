@@ -6,7 +6,6 @@ import { expect, inject, test } from 'vitest';
 import { admitByHand } from '../support/admit-by-hand.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
-import { startWorker } from '../support/worker.js';
 import { HOSTILE, isHarmless, Operator } from './operator.js';
 import { ROOT } from './project.js';
 
@@ -68,16 +67,6 @@ describeWithShop('unlock', () => {
     expect(await tokenOf(key)).toEqual([]);
   });
 
-  test('of a key that was never locked, while another lock is at work, gives it no row either', async () => {
-    const operator = new Operator(shop);
-    const { goOn, end } = await atWork(operator);
-    const { key } = await shop.product(1);
-    expect((await operator.run('unlock', key, '--json')).json).toEqual(neverLocked(key));
-    expect(await tokenOf(key)).toEqual([]);
-    goOn();
-    expect(await end).toBeUndefined();
-  });
-
   test("ends a key's first transaction, whose lease Redis has lost", async () => {
     const operator = new Operator(shop);
     const { key } = await shop.product(1);
@@ -95,29 +84,6 @@ describeWithShop('unlock', () => {
       ended: [rows[0]?.pid],
       token: { before: null, after: expect.any(String) },
     });
-  });
-
-  test('of a key that nobody has, and that was locked before, raises its token all the same', async () => {
-    const operator = new Operator(shop);
-    const { key } = await shop.product(1);
-    await operator.client().$withLock(key, () => {});
-    const first = (await operator.run('unlock', key, '--json')).json;
-    expect(first).toMatchObject({
-      before: { holder: null, token: expect.any(String) },
-      ended: [],
-      token: { after: expect.stringMatching(/^\d+$/) },
-      leaseTaken: false,
-    });
-    const { after } = first['token'] as { after: string };
-    const { out, code } = await operator.run('unlock', key);
-    expect(code).toBe(0);
-    expect(out).toMatch(
-      new RegExp(
-        `: no transaction was in the way; the token was ${after} and is \\d+\\.\n.*: there was no lease\\.\n$`,
-      ),
-    );
-    const state = await operator.client().$locks.inspect(key);
-    expect(out).toContain(`is ${state.token}.`);
   });
 
   test.each(['not ours', 'a'.repeat(1 << 20)])(
@@ -184,50 +150,6 @@ describeWithShop('unlock', () => {
     expect(after.quantity).toBe(10);
   });
 
-  test("ends a key's first transaction, which no other session sees", async () => {
-    const operator = new Operator(shop);
-    const { key } = await shop.product(1);
-    const [inside, goOn] = [gate(), gate()];
-    const end = operator
-      .client()
-      .$withLock(key, async () => {
-        inside.open();
-        await goOn.opened;
-      })
-      .catch((error: unknown) => error);
-    await inside.opened;
-    const { json } = await operator.run('unlock', key, '--json');
-    expect(json).toMatchObject({
-      before: { holder: expect.any(String), token: null, transaction: null },
-      ended: [expect.any(Number)],
-      token: { before: null },
-      leaseTaken: expect.any(Boolean),
-    });
-    goOn.open();
-    expect(await end).toBeInstanceOf(Error);
-  });
-
-  test('ends a frozen process, which writes nothing when it thaws', async () => {
-    const { id, key } = await shop.product(10);
-    await shop.client().prisma.$withLock(key, () => {});
-    const args = [inject('postgres').app, inject('redis').url ?? '', key, String(id), 'idle', '60000'];
-    const worker = startWorker(new URL('../promises/holder.worker.ts', import.meta.url), args);
-    shop.closeLater(() => worker.stop());
-    await worker.next('inside');
-    worker.freeze();
-    // It was not told of a prefix of its own.
-    const { json } = await new Operator(shop, 'fenced-lock:').run('unlock', key, '--json');
-    expect(json).toMatchObject({ ok: true, ended: [expect.any(Number)], leaseTaken: true });
-    const sold = await shop
-      .client()
-      .prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }));
-    expect(sold.quantity).toBe(9);
-    worker.thaw();
-    worker.send({ type: 'go on' });
-    expect((await worker.next('end'))['code']).not.toBe('committed');
-    expect((await shop.row(id))?.quantity).toBe(9);
-  });
-
   test('gets past all who stand in a row for it', async () => {
     const operator = new Operator(shop);
     const { key } = await shop.product(1);
@@ -264,67 +186,6 @@ describeWithShop('unlock', () => {
     expect(json).toMatchObject({ ok: true, token: { before: expect.any(String), after: expect.any(String) } });
     expect(pids).toEqual(expect.arrayContaining(ended));
     expect(ended).toContain(pids[0]);
-  });
-
-  test('with --dry-run only shows who has it', async () => {
-    const operator = new Operator(shop);
-    const { key, pid, goOn, end, client } = await atWork(operator);
-    const before = await client.$locks.inspect(key);
-    const { out, code } = await operator.run('unlock', key, '--dry-run');
-    const { json } = await operator.run('unlock', key, '--dry-run', '--json');
-    expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/\nNothing was changed\.\n$/) });
-    expect(out).toContain(`holder           ${before.holder}\n`);
-    expect(out).toContain(`transaction now  ${pid} since 2`);
-    expect(json).toEqual({
-      command: 'unlock',
-      ok: true,
-      dryRun: true,
-      before: {
-        key,
-        holder: before.holder,
-        process: before.process,
-        expiresIn: expect.any(Number),
-        waiting: 0,
-        waiters: [],
-        token: String(before.token),
-        turns: String(before.turns),
-        admittedAt: before.admittedAt?.toISOString(),
-        transaction: { pid, since: before.transaction?.since.toISOString() },
-      },
-      servers: expect.any(Object),
-    });
-    const { expiresIn: _, ...after } = await client.$locks.inspect(key);
-    expect(before).toMatchObject(after);
-    goOn();
-    expect(await end).toBeUndefined();
-  });
-
-  test('with --dry-run of a key that was never locked says to check its name, as without it', async () => {
-    const operator = new Operator(shop);
-    const { key } = await shop.product(1);
-    const [rehearsed, done] = [await operator.run('unlock', key, '--dry-run'), await operator.run('unlock', key)];
-    const advice = /Check its name; npx fenced-lock ls lists the keys that are in use\.\n/;
-    expect(done.out).toMatch(advice);
-    expect(rehearsed.out).toMatch(advice);
-    expect(rehearsed.out).toMatch(/\nNothing was changed\.\n$/);
-    await operator.client().$withLock(key, () => {});
-    expect((await operator.run('unlock', key, '--dry-run')).out).not.toContain('Check its name');
-  });
-
-  test('says that the key was passed on only if somebody waited', async () => {
-    const operator = new Operator(shop);
-    const { key } = await shop.product(10);
-    const handle = await operator.client().$lock(key, { leaseTime: 60_000 });
-    expect((await operator.run('unlock', key)).out).toMatch(/: the lease was taken\.\n$/);
-    await handle.release();
-    const again = await operator.client().$lock(key, { leaseTime: 60_000 });
-    const next = operator.client().$withLock(key, () => 'in');
-    await expect.poll(async () => (await operator.client().$locks.inspect(key)).waiting).toBe(1);
-    expect((await operator.run('unlock', key)).out).toMatch(
-      /: the lease was taken, and passed on: 1 process was in the queue\.\n$/,
-    );
-    expect(await next).toBe('in');
-    await again.release();
   });
 
   test.each(HOSTILE)('a key that would deceive, by %s', async (_, key) => {

@@ -73,22 +73,6 @@ describeWithShop('a transaction of a lock is fenced', () => {
     await expectNoneLost(prisma);
   });
 
-  test('on each of several clients of one factory', async () => {
-    const adapter = new PrismaPg({ connectionString });
-    const [first, second] = [clientOn(adapter), clientOn(adapter)];
-    await expectFenced(first);
-    await expectFenced(second);
-    await expectNoneLost(first, second);
-  });
-
-  test('on each of several factories of one pool', async () => {
-    const pool = poolOf();
-    const [first, second] = [clientOn(new PrismaPg(pool)), clientOn(new PrismaPg(pool))];
-    await expectFenced(first);
-    await expectFenced(second);
-    await expectNoneLost(first, second);
-  });
-
   test('where the extension is applied twice, one on the other or side by side', async () => {
     const plain = plainClient(new PrismaPg(connectionString));
     const once = locking(plain);
@@ -177,28 +161,6 @@ describeWithShop('a pool that also serves users of plain pg', () => {
     expect((await shop.row(id))?.quantity).toBe(7);
   });
 
-  test('a connection fetched with a callback is theirs, too', async () => {
-    const pool = poolOf();
-    const prisma = clientOn(new PrismaPg(pool));
-    await expectFenced(prisma);
-    const { key } = await shop.product(10);
-    const rows = await prisma.$withLock(
-      key,
-      () =>
-        new Promise((resolve, reject) => {
-          pool.connect((error, client, done) => {
-            if (client === undefined) return reject(error);
-            client.query(setting, (failed, result) => {
-              done();
-              if (failed) reject(failed);
-              else resolve(result.rows);
-            });
-          });
-        }),
-    );
-    expect(rows).toEqual([{ token: null }]);
-  });
-
   test('a user who waits for the only connection is served between two turns of a hot key', async () => {
     const pool = poolOf({ max: 1 });
     const prisma = clientOn(new PrismaPg(pool));
@@ -235,16 +197,6 @@ describeWithShop('an adapter without a pool of pg', () => {
 
   test('serves the callers of a key one after the other, and loses nothing', async () => {
     await expectNoneLost(prisma(), prisma());
-  });
-
-  test('a function that throws leaves nothing behind', async () => {
-    const { id, key } = await shop.product(10);
-    const held = prisma().$withLock(key, async (tx) => {
-      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-      throw new Error('no sale');
-    });
-    await expect(held).rejects.toThrow('no sale');
-    expect((await shop.row(id))?.quantity).toBe(10);
   });
 
   test('a stale write is refused', async () => {
@@ -292,20 +244,6 @@ describeWithShop('an adapter without a pool of pg', () => {
     });
     expect((await shop.row(id))?.quantity).toBe(10);
     expect(await client.$withLock(key, () => 'in')).toBe('in');
-  });
-
-  test('a factory that connects the same adapter each time is fenced once', async () => {
-    const factory = new PoollessPg({ connectionString });
-    const adapter = (await factory.connect()) as { dispose(): Promise<void> };
-    const dispose = adapter.dispose.bind(adapter);
-    adapter.dispose = () => Promise.resolve();
-    shop.closeLater(dispose);
-    factory.connect = () => Promise.resolve(adapter as never);
-    const [first, second] = [clientOn(factory), clientOn(factory)];
-    await first.$connect();
-    await second.$connect();
-    await expectFenced(first);
-    await expectFenced(second);
   });
 
   test('a client that was connected before the extension was applied gets no transaction without a fence', async () => {

@@ -177,16 +177,6 @@ describe('the connection of an adapter without a pool of pg', () => {
     expect(log).toEqual(['rollback']);
   });
 
-  test('is given back behind the ROLLBACK that is in flight, and sends no second one', async () => {
-    const answered = gate();
-    const { connection, log } = connectionWith(() => answered.opened.then(() => 0));
-    const ended = connection.facade.executeRaw(query('ROLLBACK'));
-    connection.destroy();
-    answered.open();
-    await ended;
-    await expect.poll(() => log).toEqual(['ROLLBACK', 'rollback']);
-  });
-
   /** As much of a call as a connection asks. */
   const conductor = (commit: () => Promise<never>) =>
     ({ gate: { enter: () => {}, leave: () => {} }, failed: (error: unknown) => error, commit }) as unknown as Conductor;

@@ -90,20 +90,6 @@ function throughPgBouncer(): void {
       await expect(call).rejects.toThrow(told);
     });
 
-    test('callers whom Redis let in at once lose no update', async () => {
-      const { id, key } = await shop.product(10);
-      const buyers = ['one-side:', 'other-side:'].map((keyPrefix) => client({ keyPrefix }).prisma);
-      await Promise.all(
-        Array.from({ length: 10 }, (_, index) =>
-          (buyers[index % 2] as ShopClient).$withLock(key, async (tx) => {
-            const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-            await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
-          }),
-        ),
-      );
-      expect((await shop.row(id))?.quantity).toBe(0);
-    });
-
     // Before 1.21 there is no such setting, and it does as with 0.
     const FOLLOWS: ReadonlyArray<readonly [most: number, settings: Record<string, string>]> = pgBouncerFollowsPrepared()
       ? [0, 100].map((most) => [most, { max_prepared_statements: String(most) }] as const)
@@ -305,25 +291,6 @@ function throughPgBouncer(): void {
       await expect(held).rejects.toThrow();
       expect((await shop.row(id))?.quantity).toBe(9);
       expect(contender.events.map(({ type }) => type)).toContain('backend-ended');
-    });
-
-    test('a statement that is in flight when the work is struck is ended with its backend', async () => {
-      const { id, key } = await shop.product(10);
-      const abort = new AbortController();
-      const { prisma, events } = client();
-      const held = prisma.$withLock(
-        key,
-        async (tx) => {
-          await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-          const slow = tx.$queryRaw`SELECT pg_sleep(20)::text`;
-          setImmediate(() => abort.abort(new Error('no sale')));
-          await slow;
-        },
-        { signal: abort.signal },
-      );
-      await expect(held).rejects.toThrow('no sale');
-      expect((await shop.row(id))?.quantity).toBe(10);
-      expect(events.map(({ type }) => type)).toEqual(['backend-ended']);
     });
 
     test('SIGSTOP in an idle transaction: the next one goes on, and the thawed holder cannot write', async () => {

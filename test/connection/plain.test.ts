@@ -1,21 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import oldPg from 'pg-8.16';
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { Deadline } from '../../src/base/clock.js';
-import { InsideTransactionError, StaleTokenError, TransactionAbortedError } from '../../src/base/errors.js';
+import { StaleTokenError } from '../../src/base/errors.js';
 import { LazyAbort } from '../../src/base/lazy-abort.js';
 import { type PlainTx, poolDatabase, queryOver } from '../../src/connection/pool-database.js';
-import { type Connection, type Database, NotRun } from '../../src/database/database.js';
+import type { Connection, Database } from '../../src/database/database.js';
 import { Fencing } from '../../src/fencing/fencing.js';
-import {
-  type Admission,
-  buildRequest,
-  Opening,
-  type OpeningOptions,
-  requestOf,
-} from '../../src/transaction/admission.js';
+import { type Admission, requestOf } from '../../src/transaction/admission.js';
 import type { Call } from '../../src/transaction/call.js';
+import { buildRequest, Opening, type OpeningOptions } from '../../src/transaction/opening.js';
 import { fencedTransaction } from '../../src/transaction/transaction.js';
 import { eventually } from '../support/eventually.js';
 import { FenceWorld } from '../support/fence-world.js';
@@ -103,19 +98,6 @@ describe.each([
     expect(rows).toEqual([{ token: String(token) }]);
   });
 
-  test('rolls back what the work wrote before it threw', async () => {
-    const name = await tag();
-    const own = new Error('no sale');
-    const held = fencedTransaction(
-      callOf(name, async (tx) => {
-        await write(tx, name, 2);
-        throw own;
-      }),
-    );
-    await expect(held).rejects.toBe(own);
-    expect(await rowOf(name)).toEqual({ value: 1, fence: '0' });
-  });
-
   test('a write to a fresher row is refused, and cannot be swallowed', async () => {
     const name = await tag();
     await world.overriding((session) =>
@@ -123,30 +105,6 @@ describe.each([
     );
     const held = fencedTransaction(callOf(name, (tx) => write(tx, name, 2).catch(() => 'swallowed')));
     await expect(held).rejects.toMatchObject({ constructor: StaleTokenError, reason: 'other-key' });
-    expect(await rowOf(name)).toMatchObject({ value: 1 });
-  });
-
-  test('a COMMIT of its own is refused', async () => {
-    const name = await tag();
-    const held = fencedTransaction(
-      callOf(name, async (tx) => {
-        await write(tx, name, 2);
-        await tx.query({ text: 'COMMIT' });
-      }),
-    );
-    await expect(held).rejects.toBeInstanceOf(InsideTransactionError);
-    expect(await rowOf(name)).toMatchObject({ value: 1 });
-  });
-
-  test('a swallowed SQL error is reported as rolled back, by the tag of COMMIT', async () => {
-    const name = await tag();
-    const held = fencedTransaction(
-      callOf(name, async (tx) => {
-        await write(tx, name, 2);
-        await tx.query({ text: 'SELECT 1 / 0' }).catch(() => {});
-      }),
-    );
-    await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
     expect(await rowOf(name)).toMatchObject({ value: 1 });
   });
 
@@ -176,28 +134,6 @@ describe.each([
       isolationLevel: undefined,
     });
   }
-
-  test('one that is discarded before it has a connection sends nothing on it', async () => {
-    const name = await tag();
-    const others = [await pool.connect(), await pool.connect()];
-    const opening = beside(name);
-    opening.discard();
-    const sent: unknown[] = [];
-    for (const other of others) {
-      const { query } = other;
-      other.query = ((...given: unknown[]) => {
-        sent.push(given[0]);
-        return Reflect.apply(query, other, given) as unknown;
-      }) as never;
-      onTestFinished(() => {
-        other.query = query;
-      });
-      other.release();
-    }
-    await expect(opening.admission.promise).rejects.toBeInstanceOf(NotRun);
-    await eventually('its connection is back', async () => pool.idleCount === 2);
-    expect(sent).toEqual([]);
-  });
 
   test('one that is discarded with its admission under way is rolled back, and is in nobody’s way', async () => {
     const name = await tag();
@@ -252,29 +188,6 @@ describe.each([
     expect(after).toEqual({ token: expect.any(BigInt), pid: before.pid, rows: [{ value: 2 }] });
     expect(after.token).toBeGreaterThan(before.token);
     await eventually('both are back', async () => pool.idleCount === pool.totalCount);
-  });
-
-  test('a turn behind a COMMIT that was a ROLLBACK is begun all the same', async () => {
-    const name = await tag();
-    const { nextTurn, opening } = chained(name);
-    const pids: unknown[] = [];
-    const failing = callOf(
-      name,
-      async (tx) => {
-        pids.push(await pidOf(tx));
-        await tx.query({ text: 'SELECT 1 / 0' }).catch(() => {});
-      },
-      { nextTurn, handover: { hint: () => undefined, runsAgain: () => {}, release: () => {} } },
-    );
-    await expect(fencedTransaction(failing)).rejects.toBeInstanceOf(TransactionAbortedError);
-    const next = async (tx: PlainTx) => {
-      pids.push(await pidOf(tx));
-      await write(tx, name, 3);
-    };
-    await fencedTransaction(callOf(name, next, { opening: await opening }));
-    expect(new Set(pids).size).toBe(1);
-    expect(await rowOf(name)).toMatchObject({ value: 3 });
-    expect(pool.idleCount).toBe(pool.totalCount);
   });
 
   test('a turn behind a COMMIT that Postgres refused begins anew', async () => {

@@ -1,107 +1,143 @@
-import type { Socket } from 'node:net';
-import pg from 'pg';
-import { describe, expect, inject, onTestFinished, test } from 'vitest';
-import type { PgPool } from '../../src/connection/pg.js';
-import { PooledConnection } from '../../src/connection/pooled-connection.js';
-import { NotRun, type Statement, type StatementResult } from '../../src/database/database.js';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { StaleTokenError } from '../../src/index.js';
+import { seed } from '../options/seed.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
-/** Fails in the server once it has been parsed. */
-const divide = (by: string): Statement => ({ text: 'SELECT 12 / $1::int', name: 'divide', values: [by] });
-const TWELFTH = { rows: [['1']], tag: 'SELECT 1' };
+describeWithShop('an admission that is prepared under a name', () => {
+  const shop = new Shop();
 
-describe('a statement with a name', () => {
-  /** A pool of its own, and the names that its connections had parsed, '' for none. */
-  function noting(max = 1) {
-    const parsed: string[] = [];
-    const pool = new pg.Pool({ connectionString: inject('postgres').app, max });
-    onTestFinished(() => pool.end());
-    pool.on('connect', (client) => {
-      const { stream } = (client as unknown as { connection: { stream: Socket } }).connection;
-      const write = stream.write.bind(stream);
-      stream.write = (data) => {
-        parsed.push(...namesIn(data as Buffer));
-        return write(data);
-      };
-    });
-    const from = pool as unknown as PgPool;
-    const line = async () => new PooledConnection(await from.connect(), from);
-    /** In a flight of its own, on a connection that goes back behind it. */
-    async function ask(statement: Statement): Promise<StatementResult | undefined> {
-      const own = await line();
-      const [reply] = own.sendFlight([statement]);
-      own.returnToPool();
-      return await reply?.promise;
-    }
-    return { pool, parsed, line, ask };
+  /** A client with one connection, and how many admissions that one knows by name. */
+  function narrow() {
+    const { prisma, plain } = shop.client({ pool: { max: 1 }, unsetKeyParts: 'allow' });
+    const known = async () => {
+      const [{ known }] = await plain.$queryRaw<[{ known: number }]>`
+        SELECT count(*)::int AS known FROM pg_prepared_statements WHERE statement LIKE 'SELECT fenced_lock.admit(%'`;
+      return known;
+    };
+    return { prisma, plain, known };
   }
 
-  test('is parsed the first time on each connection, and only bound from then on', async () => {
-    const { parsed, line, ask } = noting(2);
-    for (let time = 0; time < 3; time++) expect(await ask(divide('12'))).toEqual(TWELFTH);
-    expect(parsed).toEqual(['divide']);
-    const first = await line();
-    expect(await ask(divide('12'))).toEqual(TWELFTH);
-    expect(parsed).toEqual(['divide', 'divide']);
-    first.returnToPool();
-  });
+  const sellOne = (prisma: ShopClient, { id, key }: { id: number; key: string }) =>
+    prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }));
 
-  test('that failed on its first use is parsed again, and its name is not taken', async () => {
-    const { parsed, ask } = noting();
-    await expect(ask(divide('0'))).rejects.toMatchObject({ code: '22012' });
-    expect(await ask(divide('12'))).toEqual(TWELFTH);
-    expect(await ask(divide('12'))).toEqual(TWELFTH);
-    expect(parsed).toEqual(['divide', 'divide']);
-  });
-
-  test('that failed later is known as it was', async () => {
-    const { parsed, ask } = noting();
-    expect(await ask(divide('12'))).toEqual(TWELFTH);
-    await expect(ask(divide('0'))).rejects.toMatchObject({ code: '22012' });
-    expect(await ask(divide('12'))).toEqual(TWELFTH);
-    expect(parsed).toEqual(['divide']);
+  test('is there once on the connection for one key, and once for several keys and handles', async () => {
+    const { prisma, known } = narrow();
+    const [product, other] = [await shop.product(10), await shop.product(10)];
+    await sellOne(prisma, product);
+    await prisma.$withLock([product.key, other.key], () => {});
+    const lock = await prisma.$lock(product.key);
+    await lock.$transaction(() => {});
+    await lock.release();
+    expect(await known()).toBe(2);
+    expect((await shop.row(product.id))?.quantity).toBe(9);
   });
 
   test.each(['DEALLOCATE ALL', 'DISCARD ALL'])(
-    'that %s has taken from the server was not run, and from then on goes without a name on all connections',
+    'is begun again after %s, and goes without a name from then on: for calls and for handles',
     async (forget) => {
-      const { pool, parsed, ask, line } = noting(2);
-      expect(await ask(divide('12'))).toEqual(TWELFTH);
-      await pool.query(forget);
-      parsed.length = 0;
-      await expect(ask(divide('12'))).rejects.toBeInstanceOf(NotRun);
-      const first = await line();
-      expect(await ask(divide('12'))).toEqual(TWELFTH);
-      first.returnToPool();
-      expect(await ask(divide('12'))).toEqual(TWELFTH);
-      expect(parsed).toEqual(['', '']);
+      const { prisma, plain, known } = narrow();
+      const product = await shop.product(10);
+      const takeHandle = async () => {
+        await using lock = await prisma.$lock(product.key);
+        return await lock.$transaction(() => 'in');
+      };
+      await sellOne(prisma, product);
+      await takeHandle();
+      expect(await known()).toBe(2);
+      await plain.$executeRawUnsafe(forget);
+      expect(await takeHandle()).toBe('in');
+      expect((await sellOne(prisma, product)).quantity).toBe(8);
+      expect(await known()).toBe(0);
     },
   );
 
-  test('behind one that failed has not been parsed, and is the next time', async () => {
-    const { parsed, line, ask } = noting();
-    const own = await line();
-    const [failed, skipped] = own.sendFlight([{ text: 'SELECT 1 / 0', values: [] }, divide('12')]);
-    await expect(failed?.promise).rejects.toMatchObject({ code: '22012' });
-    await expect(skipped?.promise).rejects.toMatchObject({ constructor: NotRun, cause: { code: '22012' } });
-    own.returnToPool();
-    expect(await ask(divide('12'))).toEqual(TWELFTH);
-    expect(parsed).toEqual(['', 'divide', 'divide']);
+  test('that is lost with the COMMIT before it takes nothing from that COMMIT, and the next turn begins by itself', async () => {
+    const { prisma } = narrow();
+    const product = await shop.product(10);
+    await sellOne(prisma, product);
+    const [inside, queued] = [gate(), gate()];
+    const first = prisma.$withLock(product.key, async (tx) => {
+      await tx.stock.update({ where: { id: product.id }, data: { quantity: { decrement: 1 } } });
+      inside.open();
+      await queued.opened;
+      await tx.$executeRaw`DEALLOCATE ALL`;
+      return 'first';
+    });
+    await inside.opened;
+    const others = Array.from({ length: 3 }, () => sellOne(prisma, product));
+    queued.open();
+    expect(await first).toBe('first');
+    expect((await Promise.all(others)).map(({ quantity }) => quantity)).toEqual([7, 6, 5]);
   });
 
-  test('leaves those of another pool their names', async () => {
-    const [one, other] = [noting(), noting()];
-    await one.ask(divide('12'));
-    await one.pool.query('DEALLOCATE ALL');
-    await expect(one.ask(divide('12'))).rejects.toBeInstanceOf(NotRun);
-    await other.ask(divide('12'));
-    await other.ask(divide('12'));
-    expect(other.parsed).toEqual(['divide']);
+  test('that failed on its first use, because the token was stale, is there the next time', async () => {
+    const product = await shop.product(10);
+    const lock = await shop.client().prisma.$lock(product.key);
+    const state = lock.toJSON();
+    await shop.admin.query("UPDATE fenced_lock.admission SET token = nextval('fenced_lock.token') WHERE key = $1", [
+      product.key,
+    ]);
+    const { prisma, known } = narrow();
+    await expect(prisma.$resumeLock(state)).rejects.toBeInstanceOf(StaleTokenError);
+    await lock.release();
+    await using again = await prisma.$lock(product.key);
+    expect(await again.$transaction(() => 'in')).toBe('in');
+    // One that had met its own name would go without one.
+    expect(await known()).toBe(1);
+  });
+
+  test('that failed on its first use, because somebody stood in the row, is there the next time', async () => {
+    const product = await shop.product(10);
+    await sellOne(shop.client().prisma, product);
+    const { prisma, known } = narrow();
+    const stranger = await shop.admin.connect();
+    await stranger.query('BEGIN');
+    await stranger.query('SELECT 1 FROM fenced_lock.admission WHERE key = $1 FOR UPDATE', [product.key]);
+    const refused = prisma.$withLock(product.key, () => 'in', { waitTime: 150 });
+    await expect(refused).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+    await stranger.query('ROLLBACK');
+    stranger.release();
+    expect((await sellOne(prisma, product)).quantity).toBe(8);
+    expect((await sellOne(prisma, product)).quantity).toBe(7);
+    expect(await known()).toBe(1);
+  });
+
+  const PIECES = [...'"\\{},\'`( ', '$1', 'NULL', 'null', '\n', '\t', '\u0001', 'ß', '鎖', '🔒'];
+  const unit = fc.oneof(fc.string({ unit: 'binary', minLength: 1, maxLength: 3 }), fc.constantFrom(...PIECES));
+  const key = fc
+    .array(unit, { minLength: 1, maxLength: 40 })
+    .map((units) => units.join('').replaceAll('\0', ''))
+    .filter((one) => one !== '' && Buffer.byteLength(one) <= 512);
+
+  test('has the keys that its caller named, whatever is in them', async () => {
+    const { prisma } = narrow();
+    const admitted = async (keys: readonly string[]) => {
+      const xid = await prisma.$withLock([...keys], async (tx) => {
+        const [own] = await tx.$queryRaw<[{ xid: string }]>`SELECT pg_current_xact_id()::text AS xid`;
+        return own.xid;
+      });
+      const { rows } = await shop.admin.query<{ key: string }>(
+        'SELECT key FROM fenced_lock.admission WHERE xid = $1::text::xid8 ORDER BY key COLLATE "C"',
+        [xid],
+      );
+      return rows.map((row) => row.key);
+    };
+    await fc.assert(
+      fc.asyncProperty(fc.uniqueArray(key, { minLength: 1, maxLength: 6 }), async (keys) => {
+        const inOrder = keys.toSorted((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)));
+        expect(await admitted(keys)).toEqual(inOrder);
+      }),
+      {
+        seed,
+        numRuns: 120,
+        examples: [
+          [['NULL']],
+          [['null', 'NULL', '""', '"NULL"']],
+          [['\\', '\\\\', '"', '{}', '{', ',']],
+          [[' a ', 'a']],
+        ],
+      },
+    );
   });
 });
-
-/** Of its Parse messages. */
-function* namesIn(data: Buffer): Iterable<string> {
-  for (let at = 0; at < data.length; at += 1 + data.readInt32BE(at + 1)) {
-    if (data[at] === 'P'.charCodeAt(0)) yield data.toString('utf8', at + 5, data.indexOf(0, at + 5));
-  }
-}

@@ -37,14 +37,6 @@ describe('what one admission may ask for', () => {
     expect((await stage.admin.query('SELECT 1 FROM fenced_lock.admission')).rowCount).toBe(0);
   });
 
-  test.each([
-    ['a time beyond 2^31 - 1', { leaseTime: 2 ** 31 }, '22003'],
-    ['a room beyond it', { room: 2 ** 31 }, '22003'],
-    ['an attempt that is no id', { attempt: 'x' }, '22P02'],
-  ])('does not fit: %s', async (_, more, code) => {
-    expect(await outcome(readonly, admit(more))).toBe(code);
-  });
-
   test('is refused to a snapshot from before the row of the key was deleted, behind a turn that it does not see', async () => {
     const keys = ['deleted', 'deleted:too'];
     expect(await outcome(readonly, admit({ keys }))).toBe('ok');

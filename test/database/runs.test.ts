@@ -64,31 +64,6 @@ describe('runs of a key, once in each interval', () => {
     expect((await next('another job', HOUR)).due).toBeUndefined();
   });
 
-  test('the last one counts, in every interval anew', async () => {
-    await mark('again', HOUR);
-    for (let interval = 0; interval < 3; interval++) {
-      await setBack('again', HOUR);
-      const run = await mark('again', HOUR);
-      expect(run.due).toBeUndefined();
-      expect((await mark('again', HOUR)).due).toBe(run.after);
-    }
-  });
-
-  test('another length of the interval is measured from when it ran', async () => {
-    await mark('other length', HOUR);
-    await setBack('other length', 2 * MINUTE);
-    expect((await next('other length', MINUTE)).due).toBeUndefined();
-    const weekly = await next('other length', 7 * 24 * HOUR);
-    expect([undefined, weekly.after]).toContain(weekly.due);
-  });
-
-  test('whoever asks for a longer distance is kept away for longer', async () => {
-    const { now, after } = await mark('kept', MINUTE);
-    expect((await next('kept', MINUTE, 0, MINUTE)).due).toBe(now + MINUTE);
-    expect((await mark('kept', MINUTE, MINUTE)).due).toBe(now + MINUTE);
-    expect([undefined, after]).toContain((await next('kept', MINUTE)).due);
-  });
-
   test('a mark keeps nobody away for longer than the own interval, whatever its writer has asked for', async () => {
     const longest = 2 ** 31 - 1;
     const { now } = await mark('suppressed', longest, longest);

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -27,12 +27,8 @@ export class Trial {
     this.database = database;
   }
 
-  /** `modules`: an installation that is there already. */
-  static async begin(files: Record<string, string> = {}, modules?: string): Promise<Trial> {
-    const trial = new Trial(await createDatabase());
-    for (const [path, text] of Object.entries(files)) trial.write(path, text);
-    if (modules !== undefined) symlinkSync(modules, trial.path('node_modules'));
-    return trial;
+  static async begin(): Promise<Trial> {
+    return new Trial(await createDatabase());
   }
 
   async end(): Promise<void> {
@@ -109,14 +105,6 @@ export class Trial {
   /** `prisma migrate deploy`. */
   migrateDeploy(): Promise<string[]> {
     return this.#engine((engine) => engine.deploy(this.#migrations()));
-  }
-
-  /** `prisma migrate reset`. */
-  reset(): Promise<string[]> {
-    return this.#engine(async (engine) => {
-      await engine.reset();
-      return await engine.deploy(this.#migrations());
-    });
   }
 
   #migrations() {

@@ -5,7 +5,7 @@ import { Deadline } from '../../src/base/clock.js';
 import type { Query, Row } from '../../src/database/database.js';
 import { ADMIT, EVIDENCE } from '../../src/database/sql.js';
 import type { Admission } from '../../src/transaction/admission.js';
-import { resolveOutcome } from '../../src/transaction/lost-commit.js';
+import { resolveOutcome } from '../../src/transaction/commit.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
 type Told = Pick<Admission, 'token' | 'turn' | 'attempt'>;

@@ -3,11 +3,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { expect, inject, test, vi } from 'vitest';
-import { AdapterConnection } from '../../src/connection/adapter-connection.js';
 import { fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { eventually } from '../support/eventually.js';
-import { startFaultProxy } from '../support/fault-proxy.js';
 import { proxied } from '../support/proxied.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
@@ -96,78 +94,5 @@ describeWithShop('a transaction that is given up before it has begun', () => {
     await eventually('all are back', async () => pool.idleCount === pool.totalCount);
     expect(removed).not.toHaveBeenCalled();
     await Promise.all(locks.map((lock) => lock.release()));
-  });
-
-  test('keeps its connection as long as there are answers', async () => {
-    const { key } = await shop.product(10);
-    const url = inject('postgres').app;
-    const { hostname: host, port } = new URL(url);
-    const proxy = await startFaultProxy({ host, port: Number(port) });
-    const pool = new pg.Pool({ connectionString: proxy.url(url), max: 1 });
-    shop.closeLater(() => pool.end());
-    shop.closeLater(() => proxy.close());
-    const rescue = new PrismaPg({ connectionString: url });
-    const prisma = new PrismaClient({ adapter: new PrismaPg(pool) }).$extends(
-      fencedLock({ redis: shop.redis(), rescue }),
-    );
-    await prisma.$withLock(key, () => {});
-    const removed = vi.fn();
-    pool.on('remove', removed);
-    const holder = await shop.admin.connect();
-    await holder.query('BEGIN');
-    await holder.query('SELECT FROM fenced_lock.admission WHERE key = $1 FOR UPDATE', [key]);
-    const signal = new AbortController();
-    const contender = prisma.$withLock(key, () => {}, { signal: signal.signal });
-    const told = expect(contender).rejects.toMatchObject({ name: 'AbortError' });
-    await shop.blocked('fenced_lock');
-    proxy.silence('toServer');
-    signal.abort();
-    const silent = pause(BLOCKED);
-    await told;
-    // It admits the contender, whose ROLLBACK is on its way.
-    await holder.query('ROLLBACK');
-    holder.release();
-    await silent;
-    proxy.resume();
-    await eventually('it is back', async () => pool.idleCount === 1);
-    expect(removed).not.toHaveBeenCalled();
-  });
-
-  test('of an adapter without a pool is not given back before its ROLLBACK is answered', async () => {
-    const log: string[] = [];
-    const empty = { columnNames: [], rows: [] };
-    const [admitted, rolledBack] = [gate(), gate()];
-    const connection = new AdapterConnection(
-      {
-        options: { usePhantomQuery: false },
-        async queryRaw() {
-          await admitted.opened;
-          return empty;
-        },
-        async executeRaw({ sql }) {
-          log.push(`sent ${sql}`);
-          await rolledBack.opened;
-          log.push(`answered ${sql}`);
-          return 0;
-        },
-        commit: async () => {},
-        rollback: async () => void log.push('given back'),
-      },
-      () => false,
-    );
-    connection.begin({ isolationLevel: undefined, statements: [{ text: 'SELECT 1', values: [] }] });
-    connection.closeIfSilent();
-    admitted.open();
-    await connection.answers.at(-1)?.promise;
-    const query = { sql: 'ROLLBACK', args: [], argTypes: [] };
-    const ended = connection.facade.executeRaw(query).then(() => connection.facade.rollback());
-    // Longer than an admission may have no answer.
-    await pause(BLOCKED);
-    expect(log).toEqual(['sent ROLLBACK']);
-    rolledBack.open();
-    await ended;
-    // A second one, for somebody else's transaction by now, is not sent.
-    await connection.facade.executeRaw(query);
-    expect(log).toEqual(['sent ROLLBACK', 'answered ROLLBACK', 'given back']);
   });
 });

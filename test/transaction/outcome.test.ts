@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Admission } from '../../src/transaction/admission.js';
-import { type Evidence, judge } from '../../src/transaction/lost-commit.js';
+import { type Evidence, judge } from '../../src/transaction/commit.js';
 
 const admission: Admission = {
   key: 'stock:1',

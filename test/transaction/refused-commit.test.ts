@@ -38,14 +38,6 @@ describeWithShop('a COMMIT that Postgres refuses', () => {
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
-  test('for a deferred trigger: the same', async () => {
-    const { id, key, held } = await refusedSale('P0001');
-    const cause = { code: 'P0001', message: 'refused' };
-    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'failed-statement', key, cause });
-    await expect(held).rejects.toThrow('Deferred constraints and triggers run in COMMIT.');
-    expect((await shop.row(id))?.quantity).toBe(10);
-  });
-
   test.each(['40001', '40P01'])('for a conflict (%s): the same, and the message names `retries`', async (code) => {
     const { id, key, held } = await refusedSale(code, { times: 2, retries: 1 });
     const expected = { code: 'TRANSACTION_ABORTED', reason: 'failed-statement', key, cause: { code } };

@@ -55,20 +55,6 @@ describeWithShop('what Prisma and pg would do by themselves', () => {
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
-  test('an error that an extension further inside swallowed is seen all the same', async () => {
-    const { id, key } = await shop.product(10);
-    const forgiving = prisma.$extends({
-      query: {
-        $allOperations: ({ args, query }) => query(args).catch(() => null),
-      },
-    }) as unknown as ShopClient;
-    const held = forgiving.$withLock(key, async (tx) => {
-      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-      await tx.$queryRaw`SELECT 1 / 0`;
-    });
-    await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
-  });
-
   test('a failure that leaves the transaction whole does not keep it from committing', async () => {
     const { id, key } = await shop.product(10);
     await prisma.$withLock(key, async (tx) => {
@@ -122,55 +108,6 @@ describeWithShop('what Prisma and pg would do by themselves', () => {
     await letGo();
     expect(await settled).toMatchObject({ code: 'TRANSACTION_ABORTED', key });
     expect(await ordersOf(key)).toBe(0);
-  });
-
-  test('a statement that an extension did not wait for is rolled back with the rest', async () => {
-    const { id, key } = await shop.product(10);
-    const letGo = await holdRow(shop, id);
-    const hasty = unfenced.$extends({
-      query: {
-        stock: {
-          update({ args, query }) {
-            query(args).catch(() => {});
-            return Promise.resolve({});
-          },
-        },
-      },
-    }) as unknown as ShopClient;
-    const held = hasty.$withLock(key, async (tx) => {
-      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-      await shop.blocked('UPDATE "public"."Stock"');
-      void letGo();
-    });
-    await expect(held).rejects.toMatchObject({
-      code: 'TRANSACTION_ABORTED',
-      message: expect.stringContaining('a statement'),
-    });
-    expect((await shop.row(id))?.quantity).toBe(10);
-  });
-
-  test('the array form of $transaction on tx is refused, and nothing of it lands', async () => {
-    const { id, key } = await shop.product(10);
-    const held = prisma.$withLock(key, async (tx) => {
-      const all = (tx as unknown as ShopClient).$transaction;
-      await all([prisma.stock.update({ where: { id }, data: { quantity: 0 } })]);
-    });
-    await expect(held).rejects.toBeInstanceOf(InsideTransactionError);
-    expect((await shop.row(id))?.quantity).toBe(10);
-  });
-
-  test('climbing up from $parent to $parent does not lead past the gate', async () => {
-    const { id, key } = await shop.product(10);
-    interface Climbing {
-      readonly $parent: Climbing & ShopClient;
-    }
-    const up = (tx: unknown) => (tx as Climbing).$parent.$parent;
-    const swallowed = prisma.$withLock(key, async (tx) => {
-      await up(tx).stock.update({ where: { id }, data: { quantity: 9 } });
-      await up(tx).$queryRaw`SELECT 1 / 0`.catch(() => {});
-    });
-    await expect(swallowed).rejects.toBeInstanceOf(TransactionAbortedError);
-    expect((await shop.row(id))?.quantity).toBe(10);
   });
 
   test('what an extension writes beside a write of its caller is held to the fence like all else', async () => {
@@ -249,7 +186,7 @@ describeWithShop('what Prisma and pg would do by themselves', () => {
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
-  test.each(['COMMIT', 'rollback', '; COMMIT', '/* x */ END', 'BEGIN', "PREPARE TRANSACTION 'x'"])(
+  test.each(['COMMIT', 'rollback', "PREPARE TRANSACTION 'x'"])(
     'raw SQL that would end the transaction is refused: %s',
     async (text) => {
       const { id, key } = await shop.product(10);
@@ -295,35 +232,23 @@ describeWithShop('what Prisma and pg would do by themselves', () => {
     expect(await level).toBe(true);
   });
 
-  test('COPY … TO STDOUT is executed', async () => {
-    const { id, key } = await shop.product(10);
-    await prisma.$withLock(key, async (tx) => {
-      await tx.$executeRawUnsafe(`COPY (SELECT 'FROM STDIN') TO STDOUT`);
-      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-    });
-    expect((await shop.row(id))?.quantity).toBe(9);
-  });
-
-  test.each([
-    'SELECT 1; COMMIT; SELECT 2',
-    "SELECT E'a'\n'\\''; COMMIT; SELECT '1'",
-    'SELECT 1 AS é$$; COMMIT; SELECT 2 AS $$',
-    `SELECT $${'t'.repeat(70)}$ ; COMMIT; SELECT 1`,
-    'DO $do$ BEGIN COMMIT; END $do$',
-  ])('a statement behind another one in raw SQL is refused by Postgres itself: %s', async (text) => {
-    const { id, key } = await shop.product(10);
-    const held = prisma.$withLock(key, async (tx) => {
-      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-      await tx.$executeRawUnsafe(text);
-    });
-    await expect(held).rejects.toThrow();
-    const swallowed = prisma.$withLock(key, async (tx) => {
-      await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-      await tx.$queryRawUnsafe(text).catch(() => {});
-    });
-    await expect(swallowed).rejects.toBeInstanceOf(TransactionAbortedError);
-    expect((await shop.row(id))?.quantity).toBe(10);
-  });
+  test.each(['SELECT 1; COMMIT; SELECT 2', 'DO $do$ BEGIN COMMIT; END $do$'])(
+    'a statement behind another one in raw SQL is refused by Postgres itself: %s',
+    async (text) => {
+      const { id, key } = await shop.product(10);
+      const held = prisma.$withLock(key, async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+        await tx.$executeRawUnsafe(text);
+      });
+      await expect(held).rejects.toThrow();
+      const swallowed = prisma.$withLock(key, async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+        await tx.$queryRawUnsafe(text).catch(() => {});
+      });
+      await expect(swallowed).rejects.toBeInstanceOf(TransactionAbortedError);
+      expect((await shop.row(id))?.quantity).toBe(10);
+    },
+  );
 
   test('savepoints stay usable, and a failure behind one does not abort the transaction', async () => {
     const { id, key } = await shop.product(10);
@@ -409,24 +334,6 @@ describeWithShop('what Prisma and pg would do by themselves', () => {
       { leaseTime: 400 },
     );
     await expect(held).rejects.toMatchObject({ constructor: LockLostError, reason: 'expired' });
-  });
-
-  test('a connection that Postgres had closed meanwhile is not what the next caller meets', async () => {
-    const { key } = await shop.product(10);
-    const single = shop.client({ pool: { max: 1 } });
-    for (let turn = 0; turn < 5; turn++) {
-      const lost = single.prisma.$withLock(
-        key,
-        async (tx) => {
-          await tx.stock.count();
-          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 350);
-          await tx.stock.count();
-        },
-        { leaseTime: 150 },
-      );
-      await expect(lost).rejects.toBeInstanceOf(LockLostError);
-      expect(await single.prisma.$withLock(`${key} next`, () => 'next')).toBe('next');
-    }
   });
 
   test('a timeout that strikes within a statement says so', async () => {

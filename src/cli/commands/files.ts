@@ -1,6 +1,6 @@
+import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff';
 import type { Context } from '../context.js';
 import { type Change, write } from '../project/changes.js';
-import { difference } from '../project/difference.js';
 import { locate, type Project, type ProjectOptions } from '../project/locate.js';
 import { History } from '../project/migration-history.js';
 import { refuseFailedMigrations } from '../servers/failed-migrations.js';
@@ -66,6 +66,16 @@ export async function carryOut(context: Context, history: History, options: File
   });
 }
 
+/** A unified diff of two versions of a file; empty if they are equal. If `before` is undefined, the file is new. */
+function difference(path: string, before: string | undefined, after: string): string {
+  if (before === after) return '';
+  const from = before === undefined ? '/dev/null' : `a/${path}`;
+  const options = { context: 3, headerOptions: FILE_HEADERS_ONLY };
+  // Without carriage returns, which would garble a terminal.
+  const [one, other] = [before ?? '', after].map((text) => text.replaceAll('\r\n', '\n')) as [string, string];
+  return createTwoFilesPatch(from, `b/${path}`, one, other, undefined, undefined, options).replace(/\n$/, '');
+}
+
 export function nothingToDo(context: Context, command: string, why: string): void {
   context.say(`Nothing to do: ${why}`);
   context.document({ command, ok: true, migration: null, files: [], reason: why });
@@ -79,4 +89,13 @@ function coloured(context: Context, diff: string): string {
     return line.startsWith('@@') ? context.paint('cyan', line) : line;
   };
   return diff.split('\n').map(colour).join('\n');
+}
+
+const LONGEST = 80;
+
+/** The name of a migration, such as `add_fence_stock_order`, with the characters that Prisma uses. */
+export function migrationName(what: string, models: readonly string[]): string {
+  const snake = (name: string) => name.replaceAll(/([a-z\d])([A-Z])/g, '$1_$2').toLowerCase();
+  const name = [what, ...models.map(snake)].join('_');
+  return name.length <= LONGEST ? name : `${what}_${models.length}_models`;
 }

@@ -40,8 +40,7 @@ async function watch(context: Context, options: LsOptions, stopped: Promise<unkn
   const left = new AbortController();
   const { signal } = left;
   // What fails at the start is more likely a wrong URL or a missing right than a restart.
-  const locks = await Promise.race([stopped, openLocks(context, options, true)]);
-  if (!isOpen(locks)) return;
+  const locks = await openLocks(context, options, true);
   let shown: readonly string[] | undefined;
   const show = async () => {
     const { keys, warning } = await look(locks, options);
@@ -72,8 +71,6 @@ async function watch(context: Context, options: LsOptions, stopped: Promise<unkn
     await locks.close();
   }
 }
-
-const isOpen = (locks: unknown): locks is Locks => typeof (locks as Partial<Locks> | undefined)?.list === 'function';
 
 async function look(locks: Locks, { filter = '' }: LsOptions): Promise<Looked> {
   const found = await locks.list();

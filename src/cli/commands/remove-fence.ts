@@ -3,8 +3,7 @@ import { removeFences } from '../migrations/fence-sql.js';
 import { choose } from '../schema/choose.js';
 import { fencedTables, fenceNameOf, fenceOf, withoutFence } from '../schema/fence-field.js';
 import { readModels } from '../schema/models.js';
-import { carryOut, type FileOptions, nothingToDo, open } from './files.js';
-import { migrationName } from './migration-name.js';
+import { carryOut, type FileOptions, migrationName, nothingToDo, open } from './files.js';
 
 export interface RemoveFenceOptions extends FileOptions {
   /** Default: the column that the guard of the model checks. */

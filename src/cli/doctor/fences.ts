@@ -211,9 +211,3 @@ const left: Check<PostgresSubject> = {
 };
 
 export const fenceChecks = [columns, guards, left];
-
-/** Whether the table has the guard of its rows. */
-export async function isGuarded(ask: PostgresSubject['ask'], table: string): Promise<boolean> {
-  const [own] = await ask<Relation>(FAMILY, [table, []]);
-  return own?.triggers.some(({ name }) => name === GUARD) === true;
-}

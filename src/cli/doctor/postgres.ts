@@ -1,7 +1,6 @@
 import { DOCS } from '../../base/errors.js';
 import { DEFAULTS } from '../../options/options.js';
-import { CALLED_BY_TRIGGERS, grantExecute, grantUsage } from '../migrations/grants.js';
-import { GUARD } from '../migrations/guard-sql.js';
+import { grantExecute, grantUsage } from '../migrations/grants.js';
 import { identifier } from '../migrations/identifiers.js';
 import { versionOfComment } from '../migrations/packaged.js';
 import { FROM_PUSH, onlyRole, PUSHED } from '../project/remedies.js';
@@ -209,72 +208,6 @@ const everybody: Check<PostgresSubject> = {
   },
 };
 
-/** `admit` for `fenced_lock.admit(text[], …)`. */
-const bareName = (signature: string) => signature.replace(/^fenced_lock\.|\(.*$/g, '');
-
-/**
- * The action of a foreign key runs the guard of the table as the table's owner. Of the guard's functions, those that are
- * called by one without rights of its own run as this role, too; not override(), which only a hint names. Who makes or attaches
- * a partition creates its guard, and needs the right to call the functions of the triggers.
- */
-const OWNERS = `
-WITH RECURSIVE ours AS (
-  SELECT p.* FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname = 'fenced_lock'
-), called(id) AS (
-  SELECT p.oid FROM ours AS p WHERE p.proname = 'guard'
-  UNION
-  SELECT p.oid FROM called AS c JOIN ours AS caller ON caller.oid = c.id AND NOT caller.prosecdef
-  JOIN ours AS p ON position('fenced_lock.' || p.proname || '(' IN caller.prosrc) > 0
-), owners AS (
-  SELECT c.relowner AS id, k.partitions, string_agg(c.oid::regclass::text, ', ' ORDER BY c.oid::regclass::text) AS tables
-  FROM pg_class AS c CROSS JOIN (VALUES (false), (true)) AS k(partitions)
-  WHERE EXISTS (SELECT FROM pg_trigger AS t JOIN ours AS p ON p.oid = t.tgfoid
-      WHERE t.tgrelid = c.oid AND t.tgname = $1 AND p.proname = 'guard')
-    AND CASE WHEN k.partitions THEN c.relkind = 'p'
-      ELSE EXISTS (SELECT FROM pg_constraint AS f WHERE f.conrelid = c.oid AND f.contype = 'f' AND f.conparentid = 0
-        AND (f.confdeltype IN ('c', 'n', 'd') OR f.confupdtype IN ('c', 'n', 'd'))) END
-  GROUP BY c.relowner, k.partitions
-)
-SELECT pg_get_userbyid(o.id)::text AS owner, o.partitions, o.tables,
-  has_schema_privilege(o.id, 'fenced_lock', 'USAGE') AS usage,
-  ARRAY(SELECT p.oid::regprocedure::text FROM ours AS p
-    WHERE CASE WHEN o.partitions THEN p.proname = ANY ($3::text[])
-        ELSE p.proname = ANY ($2::text[]) AND p.oid IN (SELECT c.id FROM called AS c) END
-      AND NOT has_function_privilege(o.id, p.oid, 'EXECUTE') ORDER BY 1) AS refused
-FROM owners AS o ORDER BY 1, 2`;
-
-interface Owner {
-  readonly owner: string;
-  readonly partitions: boolean;
-  readonly tables: string;
-  readonly usage: boolean;
-  readonly refused: readonly string[];
-}
-
-const owners: Check<PostgresSubject> = {
-  name: 'owners',
-  async look({ ask, forApplications }) {
-    const rows = await ask<Owner>(OWNERS, [GUARD, forApplications.map(bareName), CALLED_BY_TRIGGERS]);
-    const found = rows
-      .filter(({ usage, refused }) => !usage || refused.length > 0)
-      .map(({ owner, partitions, tables, usage, refused }) => {
-        const lacks = [
-          ...(usage ? [] : ['use the schema fenced_lock']),
-          ...(refused.length > 0 ? [`call ${refused.map(bareName).join(', ')}`] : []),
-        ];
-        const grants = [
-          ...(usage ? [] : [grantUsage([owner])]),
-          ...(refused.length > 0 ? [grantExecute([owner], refused)] : []),
-        ];
-        const what = partitions
-          ? `New partitions of ${tables} get its guard, and are refused to the owner ${owner}`
-          : `Actions of foreign keys, such as a cascade, run the guard of ${tables} as the owner ${owner}`;
-        return fault(`${what}, who may not ${lacks.join(', and may not ')}.`, grants.join('; '));
-      });
-    return found.length > 0 ? found : ok('The owners of guarded tables may run the guard.');
-  },
-};
-
 /** A role with this right can write fenced rows without a lock, whatever the guard's policy. */
 const override: Check<PostgresSubject> = {
   name: 'override',
@@ -357,21 +290,6 @@ const timeouts: Check<PostgresSubject> = {
       return report(`${setting} is ${ms} ms: ${because}.`, `ALTER ROLE … SET ${setting} = '${least}ms' or more, or 0`);
     });
     return short.length > 0 ? short : ok('None that is too short.');
-  },
-};
-
-const replicas: Check<PostgresSubject> = {
-  name: 'replicas',
-  async look({ ask }) {
-    const [row] = await ask<{ standbys: number; names: string }>(
-      `SELECT (SELECT count(*)::integer FROM pg_stat_replication) AS standbys,
-         current_setting('synchronous_standby_names') AS names`,
-    );
-    if (!row?.standbys) return ok('No standby is connected.');
-    if (row.names !== '') return ok(`${row.standbys} connected, with synchronous replication.`);
-    return ok(
-      `${row.standbys} connected, asynchronous: a failover may lose the last commits, and these locks with them.`,
-    );
   },
 };
 
@@ -473,5 +391,5 @@ function setForward(database: PostgresSubject['database'], highest: bigint): Pro
 }
 
 export const serverChecks = [pooler, version, writable, migrations, schemas];
-export const objectChecks = [objects, epoch, rights, everybody, owners, override, timeouts, replicas];
+export const objectChecks = [objects, epoch, rights, everybody, override, timeouts];
 export const sequenceChecks = [sequence, position];

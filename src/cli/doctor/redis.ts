@@ -93,25 +93,6 @@ const eviction: Check<RedisSubject> = {
   },
 };
 
-const persistence: Check<RedisSubject> = {
-  name: 'persistence',
-  async look({ info }) {
-    if (info.get('aof_enabled') === '1') return ok('An append-only file is kept.');
-    return ok('No append-only file: a restart may forget leases. Their work is rolled back; no update is lost.');
-  },
-};
-
-const replicas: Check<RedisSubject> = {
-  name: 'replicas',
-  async look({ info }) {
-    const count = Number(info.get('connected_slaves') ?? 0);
-    if (count === 0) return ok('None is connected.');
-    return ok(
-      `${count} connected: a failover may forget the last leases. Their work is rolled back; no update is lost.`,
-    );
-  },
-};
-
 /** Runs what a lock needs, on a key that nobody holds. */
 const scripts: Check<RedisSubject> = {
   name: 'scripts',
@@ -163,24 +144,6 @@ const wakeUps: Check<RedisSubject> = {
   },
 };
 
-/** The names of who waits are read for people alone (LRANGE). */
-const views: Check<RedisSubject> = {
-  name: 'views',
-  async look({ silent: store, key }) {
-    const [holder, contender] = [claimOf(key), claimOf(key)];
-    await store.acquire(holder);
-    await store.acquire(contender, { enter: LEASE_TIME });
-    const { waiters } = await store.inspect(key, 1);
-    await store.release(contender);
-    await store.release(holder);
-    if (waiters !== undefined) return ok('Who waits can be shown.');
-    return warning(
-      'The names of who waits cannot be shown. Locks work without.',
-      `Grant +lrange to this user, as ${DOCS}rights.md says.`,
-    );
-  },
-};
-
 const claimOf = (key: string): Claim => ({ key, holder: randomUUID(), leaseTime: LEASE_TIME });
 
-export const redisChecks = [version, role, mode, memory, eviction, persistence, replicas, scripts, wakeUps, views];
+export const redisChecks = [version, role, mode, memory, eviction, scripts, wakeUps];

@@ -25,7 +25,7 @@ ${grantExecute(roles, functions, '\n    ')};
 ${grantToOwners()}`;
 }
 
-/** What the guard calls as the role that writes. docs/rights.md names the same, and `doctor` reads it from the functions. */
+/** What the guard calls as the role that writes. docs/rights.md names the same. */
 const CALLED_BY_GUARD = [
   'check_writer',
   'detail',
@@ -36,12 +36,12 @@ const CALLED_BY_GUARD = [
 ];
 
 /** What the triggers of the guard call. Who makes or attaches a partition creates them there. */
-export const CALLED_BY_TRIGGERS = ['guard', 'guard_truncate'];
+const CALLED_BY_TRIGGERS = ['guard', 'guard_truncate'];
 
 /**
  * Lets the owners of guarded tables run the guard, and create it on partitions, where not everybody may. The owners are those of the database that the
  * script is applied to: schema and migrations do not name them. The arguments of the functions are those of the version that is
- * there. What the migrating role may not grant is left to `doctor`.
+ * there. What the migrating role may not grant is in docs/rights.md.
  */
 export function grantToOwners(): string {
   return `-- The action of a foreign key, such as a cascade, runs the guard of a table as the owner of the table, and a new partition gets

@@ -1,20 +1,10 @@
-import { identifier, type Table, tableName } from '../migrations/identifiers.js';
+import { type Table, tableName } from '../migrations/identifiers.js';
 
-/** The guard that a table has after all migrations, or should have. */
+/** The guard that a table has after all migrations. */
 export interface Guarded {
   readonly column: string;
   readonly policy: string;
-  /** Whether the table with the guard is gone. One of the same name that was made since has none, and should have it. */
-  readonly isLost: boolean;
 }
-
-/** What a statement does to a guard or to a table: `columns` are those of a new table, as its statement has them. */
-type Step = { readonly table: string } & (
-  | { readonly does: 'guard'; readonly guard: Guarded | undefined }
-  | { readonly does: 'drop' }
-  | { readonly does: 'rename'; readonly to: string }
-  | { readonly does: 'create'; readonly columns: string }
-);
 
 /** Tables without a schema are in this one, unless the URL of the database names another. */
 const DEFAULT_SCHEMA = 'public';
@@ -31,7 +21,6 @@ const TRIGGER = new RegExp(
 );
 const TABLES = new RegExp(
   [
-    String.raw`CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(?<created>${TABLE})\s*\((?<columns>[^;]*)`,
     String.raw`DROP\s+TABLE\s+(?:IF\s+EXISTS\s+)?(?<dropped>${TABLE}(?:\s*,\s*${TABLE})*)`,
     String.raw`ALTER\s+TABLE\s+(?:IF\s+EXISTS\s+)?(?:ONLY\s+)?(?<altered>${TABLE})\s+(?:\*\s*)?(?:RENAME\s+TO\s+(?<name>${NAME})|SET\s+SCHEMA\s+(?<schema>${NAME}))`,
   ].join('|'),
@@ -42,10 +31,13 @@ const TABLES = new RegExp(
 export class GuardedTables {
   readonly #guards = new Map<string, Guarded>();
 
-  /** Those after these scripts. */
+  /** Those after these scripts. A table that is made anew has lost its guard, as it does in the database. */
   static after(scripts: readonly string[]): GuardedTables {
     const tables = new GuardedTables();
-    for (const script of scripts) tables.#apply(stepsOf(script));
+    for (const sql of scripts) {
+      const found = [...sql.matchAll(TRIGGER), ...masked(sql).matchAll(TABLES)];
+      for (const { groups = {} } of found.toSorted((a, b) => a.index - b.index)) tables.#apply(groups);
+    }
     return tables;
   }
 
@@ -57,80 +49,23 @@ export class GuardedTables {
     return this.get(table) !== undefined;
   }
 
-  /** The steps of one script. */
-  #apply(steps: readonly Step[]): void {
-    const dropped = new Map<string, Guarded>();
-    const created = new Map<string, string>();
-    for (const step of steps) {
-      const guard = this.#guards.get(step.table);
-      if (step.does === 'guard') {
-        if (step.guard === undefined) this.#guards.delete(step.table);
-        else this.#guards.set(step.table, step.guard);
-      } else if (step.does === 'create') {
-        created.set(step.table, step.columns);
-      } else {
-        created.delete(step.table);
-        if (guard === undefined) continue;
-        this.#guards.set(step.table, { ...guard, isLost: true });
-        if (step.does === 'rename') this.#guards.set(step.to, guard);
-        else if (!guard.isLost) dropped.set(step.table, guard);
-      }
+  #apply({ guarded, column = '', policy = '', unguarded, dropped, altered, name, schema = '' }: Groups): void {
+    if (guarded !== undefined) {
+      this.#guards.set(keyOf(read(guarded)), { column: column.replaceAll("''", "'"), policy });
     }
-    // A table that is made anew under its own name has its guard already, as a lost one.
-    const gone = [...dropped].filter(([table]) => !created.has(table)).map(([, guard]) => guard);
-    this.#inherit(gone, created);
+    for (const table of (unguarded ?? dropped ?? '').match(new RegExp(TABLE, 'g')) ?? []) {
+      this.#guards.delete(keyOf(read(table)));
+    }
+    if (altered === undefined) return;
+    const before = read(altered);
+    const guard = this.get(before);
+    this.#guards.delete(keyOf(before));
+    const after = name === undefined ? { ...before, schema: plain(schema) } : { ...before, name: plain(name) };
+    if (guard !== undefined) this.#guards.set(keyOf(after), guard);
   }
-
-  /** Prisma writes a model's new name as DROP TABLE and CREATE TABLE: a new table with the fence should have the guard, too. */
-  #inherit(dropped: readonly Guarded[], created: ReadonlyMap<string, string>): void {
-    const [guard] = dropped;
-    if (guard === undefined || dropped.some((other) => !isSame(other, guard))) return;
-    const heirs = [...created].filter(
-      ([table, columns]) => !this.#guards.has(table) && hasColumn(columns, guard.column),
-    );
-    if (heirs.length > dropped.length) return;
-    for (const [table] of heirs) this.#guards.set(table, { ...guard, isLost: true });
-  }
-}
-
-const isSame = (one: Guarded, other: Guarded) => one.column === other.column && one.policy === other.policy;
-
-/** Whether these columns of a new table have one of this name, as Prisma writes it. */
-function hasColumn(columns: string, name: string): boolean {
-  return columns.includes(`${identifier(name)} BIGINT`);
-}
-
-/** In the order of the script. */
-function stepsOf(sql: string): Step[] {
-  const triggers = [...sql.matchAll(TRIGGER)].map(({ index, groups = {} }) => ({ index, steps: [ofTrigger(groups)] }));
-  const tables = [...masked(sql).matchAll(TABLES)].map(({ index, groups = {} }) => ({
-    index,
-    steps: ofTables(groups),
-  }));
-  return [...triggers, ...tables].toSorted((a, b) => a.index - b.index).flatMap(({ steps }) => steps);
 }
 
 type Groups = Readonly<Record<string, string | undefined>>;
-
-function ofTrigger({ guarded, column = '', policy = '', unguarded = '' }: Groups): Step {
-  if (guarded === undefined) return { table: keyOf(read(unguarded)), does: 'guard', guard: undefined };
-  return {
-    table: keyOf(read(guarded)),
-    does: 'guard',
-    guard: { column: column.replaceAll("''", "'"), policy, isLost: false },
-  };
-}
-
-function ofTables({ created, columns = '', dropped, altered = '', name, schema = '' }: Groups): Step[] {
-  if (created !== undefined) return [{ table: keyOf(read(created)), does: 'create', columns }];
-  if (dropped !== undefined) {
-    const tables = dropped.match(new RegExp(TABLE, 'g')) ?? [];
-    return tables.map((table) => ({ table: keyOf(read(table)), does: 'drop' }));
-  }
-  const before = read(altered);
-  const after = name === undefined ? { ...before, schema: plain(schema) } : { ...before, name: plain(name) };
-  return [{ table: keyOf(before), does: 'rename', to: keyOf(after) }];
-}
 
 /** Blanks in place of comments, texts and bodies of functions, which may name statements that are not executed here. */
 function masked(sql: string): string {

@@ -2,7 +2,6 @@ import { readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Context } from '../context.js';
 import { rolesAfter } from '../migrations/grants.js';
-import { GUARD } from '../migrations/guard-sql.js';
 import { makesObjects, versionIn } from '../migrations/packaged.js';
 import { codeOf, Problem } from '../problem.js';
 import type { Change } from './changes.js';
@@ -85,15 +84,6 @@ export class History {
     return GuardedTables.after(this.#migrations.map(({ sql }) => sql));
   }
 
-  /**
-   * Whether a migration names the table, as one does that creates it. One that only adds a fence does not create it, and
-   * the objects of this package have words of their own.
-   */
-  creates({ name }: { readonly name: string }): boolean {
-    const word = wordOf(name);
-    return this.#migrations.some(({ sql }) => !makesObjects(sql) && !onlyAddsFences(sql) && word.test(sql));
-  }
-
   /** A new migration after all others, and the lock file if there is none yet. */
   next(name: string, sql: string, now: Date): { name: string; changes: Change[] } {
     const folder = `${this.#timestamp(now)}_${name}`;
@@ -113,15 +103,6 @@ export class History {
     const after = new Date(Date.UTC(year ?? 0, (month ?? 1) - 1, day, hour, minute, (second ?? 0) + 1));
     return digits(after);
   }
-}
-
-/** A name that stands by itself. */
-function wordOf(name: string): RegExp {
-  return new RegExp(`(?<!\\w)${name.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&')}(?!\\w)`);
-}
-
-function onlyAddsFences(sql: string): boolean {
-  return sql.includes(GUARD) && !/\bCREATE\s+(?:UNLOGGED\s+)?TABLE\b/i.test(sql);
 }
 
 const digits = (date: Date) => date.toISOString().replaceAll(/\D/g, '').slice(0, 14);

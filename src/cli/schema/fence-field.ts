@@ -56,32 +56,16 @@ export function fencedTables(
     .map(({ table }) => table);
 }
 
-/** Adds the field after the model's last field, aligned with its neighbours. */
+/** Adds the field after the model's last field. How its columns stand is left to `prisma format`. */
 export function withFence(text: string, model: SchemaModel, name: string): string {
   const last = model.fields.at(-1);
-  if (last === undefined || !text.slice(last.start, last.end).endsWith('\n')) {
+  const line = last && text.slice(last.start, last.end);
+  if (last === undefined || !line?.endsWith('\n')) {
     throw new Problem(`Model ${model.name} has no line of its own for each field: format the schema first.`);
   }
-  const ending = text.slice(last.start, last.end).endsWith('\r\n') ? '\r\n' : '\n';
-  return text.slice(0, last.end) + line(text, model, last, name) + ending + text.slice(last.end);
-}
-
-function line(text: string, model: SchemaModel, last: SchemaField, name: string): string {
-  const indent = /^[ \t]*/.exec(text.slice(last.start, last.end))?.[0] ?? '';
-  // The attribute of a single neighbour counts as a column, too.
-  const type = `${(indent + name).padEnd(last.typeColumn - 1)} BigInt`;
-  const attribute = neighbours(model, last).findLast((field) => field.attributeColumn !== undefined)?.attributeColumn;
-  return `${type.padEnd((attribute ?? 0) - 1)} @default(0)`;
-}
-
-/** The fields directly above the last one, without a blank line or a comment in between. */
-function neighbours({ fields }: SchemaModel, last: SchemaField): SchemaField[] {
-  const group = [last];
-  for (const field of fields.toReversed().slice(1)) {
-    if (field.end !== group[0]?.start) break;
-    group.unshift(field);
-  }
-  return group;
+  const indent = /^[ \t]*/.exec(line)?.[0] ?? '';
+  const ending = line.endsWith('\r\n') ? '\r\n' : '\n';
+  return `${text.slice(0, last.end)}${indent}${name} BigInt @default(0)${ending}${text.slice(last.end)}`;
 }
 
 /** Removes the field: its line, and the documentation comment directly above. */

@@ -12,9 +12,6 @@ export interface SchemaField {
   readonly map: string | undefined;
   readonly start: number;
   readonly end: number;
-  /** Positions in the line of the type and of the first attribute. */
-  readonly typeColumn: number;
-  readonly attributeColumn: number | undefined;
 }
 
 export interface SchemaModel {
@@ -35,7 +32,7 @@ export interface SchemaModel {
  * whatever stands there.
  */
 const BLOCK = /(?<![\p{L}\p{N}_])(model|view)[^\S\n]+([^\s{}]+)[^\S\n]*\{/gu;
-const FIELD = /^([^\S\n]*(\p{L}[\p{L}\p{N}_]*)[^\S\n]+)(\p{L}[\p{L}\p{N}_]*(?:\("[^"\n]*"\))?)[^\S\n]*(\[\]|\?)?/u;
+const FIELD = /^[^\S\n]*(\p{L}[\p{L}\p{N}_]*)[^\S\n]+(\p{L}[\p{L}\p{N}_]*(?:\("[^"\n]*"\))?)[^\S\n]*(\[\]|\?)?/u;
 
 /** All models and views of a schema, in the order of the files. */
 export function readModels(schema: ReadonlyMap<string, string>): SchemaModel[] {
@@ -96,9 +93,8 @@ function readBody(text: string, code: string, body: number): Body {
 function readField(stretch: Stretch, start: number, end: number): SchemaField | undefined {
   const match = FIELD.exec(stretch.code);
   if (match === null) return undefined;
-  const [whole, before = '', name = '', type = '', modifier = ''] = match;
+  const [whole, name = '', type = '', modifier = ''] = match;
   const attributes = stretch.code.slice(whole.length);
-  const at = attributes.indexOf('@');
   return {
     name,
     type,
@@ -107,8 +103,6 @@ function readField(stretch: Stretch, start: number, end: number): SchemaField | 
     map: textIn([stretch], '@', 'map'),
     start,
     end,
-    typeColumn: before.length,
-    attributeColumn: at < 0 ? undefined : whole.length + at,
   };
 }
 

@@ -17,11 +17,8 @@ export async function failedMigrations(database: PostgresServer): Promise<string
 
 /** What to do about migrations that have failed. */
 export function resolve(failed: readonly string[]): string {
-  return `${failed.map(rolledBack).join(', ')}, then npx prisma migrate deploy`;
-}
-
-function rolledBack(name: string): string {
-  return `npx prisma migrate resolve --rolled-back ${name}`;
+  const rolledBack = failed.map((name) => `npx prisma migrate resolve --rolled-back ${name}`);
+  return `${rolledBack.join(', ')}, then npx prisma migrate deploy`;
 }
 
 /** Refuses to add a migration after a failed one, because it could not be applied. @throws Problem */

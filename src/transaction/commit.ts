@@ -1,17 +1,13 @@
 import { Backoff } from '../base/backoff.js';
-import { Deadline, OVERDUE, sleep, within } from '../base/clock.js';
-import { CommitUnknownError, TransactionAbortedError } from '../base/errors.js';
-import type { Query } from '../database/database.js';
+import { type Alarm, Deadline, OVERDUE, sleep, within } from '../base/clock.js';
+import { CommitUnknownError } from '../base/errors.js';
+import type { Reply } from '../base/reply.js';
+import type { Connection, Query, StatementResult } from '../database/database.js';
 import { END_BACKEND, EVIDENCE } from '../database/sql.js';
-import {
-  DEADLOCK,
-  IDLE_IN_TRANSACTION_TIMEOUT,
-  SERIALIZATION_FAILURE,
-  TRANSACTION_TIMEOUT,
-} from '../database/sql-states.js';
+import { IDLE_IN_TRANSACTION_TIMEOUT, TRANSACTION_TIMEOUT } from '../database/sql-states.js';
 import type { Admission } from './admission.js';
 import type { CallContext } from './call.js';
-import { connectionClosed } from './closed-connection.js';
+import { commitFailed, commitTooSlow, connectionClosed, statementFailed } from './rolled-back.js';
 
 type Verdict = 'committed' | 'aborted' | 'unknown';
 
@@ -46,40 +42,76 @@ const LEAST_LOOK = 1_000;
 const FIRST_PAUSE = 10;
 const LONGEST_PAUSE = 250;
 
-/** The error of a transaction whose COMMIT was still running when this client ended its backend. */
-function commitTooSlow(key: string, timeout: number): TransactionAbortedError {
-  return new TransactionAbortedError(
-    key,
-    'timeout',
-    `its COMMIT had not ended within its timeout of ${timeout} ms, of which COMMIT gets at least ${LEAST_COMMIT_TIME} ms. ` +
-      'Deferred constraints and triggers run in COMMIT. Make them shorter, or raise `timeout`.',
-  );
-}
-
-/** The error of a transaction whose COMMIT was cancelled, or refused: by a trigger, a constraint or a conflict. */
-export function commitFailed(key: string, error: unknown, code?: string): TransactionAbortedError {
-  const why =
-    code === SERIALIZATION_FAILURE || code === DEADLOCK
-      ? `a concurrent transaction is in conflict with it, so Postgres refused its COMMIT (${code}). Run it again: the option \`retries\` does.`
-      : 'Postgres answered its COMMIT with an error. Deferred constraints and triggers run in COMMIT. See the cause.';
-  return new TransactionAbortedError(key, 'failed-statement', why, error);
-}
-
 /** Whether Postgres itself refused the COMMIT with this SQLSTATE, so that the transaction was rolled back. */
-export function isCommitRefused(code: string | undefined): boolean {
+function isCommitRefused(code: string | undefined): boolean {
   return code !== undefined && !INCONCLUSIVE_CLASSES.has(code.slice(0, 2)) && !ENDED_FOR_TIME.has(code);
 }
 
+/** Why a transaction has not committed, as far as is known. `isUnknown`: nobody can say whether it has. */
+interface Failure {
+  readonly error: unknown;
+  readonly isUnknown?: boolean;
+}
+
+/** A COMMIT that has been sent. */
+interface SentCommit {
+  readonly connection: Connection;
+  readonly admission: Admission;
+  readonly answer: Reply<StatementResult>;
+  /** How long to wait for the answer; milliseconds. */
+  readonly time: number;
+  readonly alarm: Alarm;
+  /** The first failure of a statement of the work. */
+  readonly failure: () => unknown;
+  /** Called when the outcome is known: without a failure, the transaction has committed. The first call counts. */
+  readonly settle: (failure: Failure | undefined) => void;
+  /** Called where Postgres has refused the COMMIT, and the database client still rolls back. */
+  readonly refused: (error: unknown, code: string | undefined) => void;
+}
+
 /**
- * The end of a transaction whose COMMIT got no answer: `undefined` if it has committed, else the error of the call.
- *
- * @param error what came in place of the answer; `undefined` if nothing came within the timeout.
+ * Finds out what became of a COMMIT. Its answer is raced against a timer. The command tag tells the outcome, without an
+ * answer the evidence in Postgres does. Resolves, for the database client, when COMMIT is answered and has committed.
  */
-export async function endOfLostCommit(
-  call: CallContext,
-  admission: Admission,
-  error: unknown,
-): Promise<{ readonly error: unknown; readonly isUnknown?: boolean } | undefined> {
+export function outcomeOfCommit(call: CallContext, commit: SentCommit): Promise<void> {
+  const { connection, admission, answer, settle } = commit;
+  const { database, leases } = call;
+  let isLost = false;
+  const onLost = (error: unknown) => {
+    if (isLost) return;
+    isLost = true;
+    void endOfLostCommit(call, admission, error).then((failure) => {
+      // Whoever has ended its session may take its lease, too: the next caller must not have that.
+      if (failure) leases.show();
+      connection.destroy();
+      settle(failure);
+    });
+  };
+  commit.alarm.set(commit.time, () => onLost(undefined));
+  return new Promise((resolve, reject) =>
+    answer.listen(
+      ({ tag }) => {
+        const failure = tag === 'COMMIT' ? undefined : { error: statementFailed(leases.key, commit.failure()) };
+        settle(failure);
+        if (failure === undefined) resolve();
+        else reject(failure.error);
+      },
+      (error) => {
+        const code = database.sqlState(error);
+        if (isCommitRefused(code)) commit.refused(error, code);
+        else onLost(error);
+        reject(error);
+      },
+    ),
+  );
+}
+
+/**
+ * The failure of a transaction whose COMMIT got no answer; `undefined` if it has committed.
+ *
+ * @param error what came in place of the answer; `undefined` if nothing came in time.
+ */
+async function endOfLostCommit(call: CallContext, admission: Admission, error: unknown): Promise<Failure | undefined> {
   const { database, parts, leases, options } = call;
   let wasRunning = false;
   const outcome = await resolveOutcome(database.rescue, admission, new Deadline(OUTCOME_TIME), () => {
@@ -91,7 +123,9 @@ export async function endOfLostCommit(
     return { error: new CommitUnknownError(leases.key, admission.xid, error), isUnknown: true };
   }
   // COMMIT had arrived, so the connection was not what failed. No `statement_timeout` covers COMMIT.
-  if (error === undefined && wasRunning) return { error: commitTooSlow(leases.key, options.timeout) };
+  if (error === undefined && wasRunning) {
+    return { error: commitTooSlow(leases.key, options.timeout, LEAST_COMMIT_TIME) };
+  }
   return { error: database.isStatementError(error) ? commitFailed(leases.key, error) : connectionClosed(call, error) };
 }
 

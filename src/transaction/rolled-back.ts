@@ -1,9 +1,15 @@
 import { FencedLockError, TransactionAbortedError } from '../base/errors.js';
-import { ADMIN_SHUTDOWN, IDLE_IN_TRANSACTION_TIMEOUT, TRANSACTION_TIMEOUT } from '../database/sql-states.js';
+import {
+  ADMIN_SHUTDOWN,
+  DEADLOCK,
+  IDLE_IN_TRANSACTION_TIMEOUT,
+  SERIALIZATION_FAILURE,
+  TRANSACTION_TIMEOUT,
+} from '../database/sql-states.js';
 import type { CallContext } from './call.js';
 
-/** Why a connection was closed, by the SQLSTATE with which Postgres closed it. */
-const CLOSED_BECAUSE: ReadonlyMap<string, string> = new Map([
+/** What Postgres said, by SQLSTATE, when it closed a connection, and our sentence for it. */
+const CLOSED: ReadonlyMap<string, string> = new Map([
   [
     ADMIN_SHUTDOWN,
     'Postgres ended its connection before COMMIT took effect, because somebody asked for that (57P01: ' +
@@ -31,7 +37,7 @@ export function isLoss(database: CallContext['database'], error: unknown): boole
 
 /** Whether Postgres said that it closes the connection. Its backend then ends by itself. */
 export function isClosedByPostgres(database: CallContext['database'], error: unknown): boolean {
-  return CLOSED_BECAUSE.has(database.sqlState(error) ?? '');
+  return CLOSED.has(database.sqlState(error) ?? '');
 }
 
 /**
@@ -45,7 +51,7 @@ export function connectionClosed(
   saidBy: readonly unknown[] = [cause],
 ): TransactionAbortedError {
   const [why = 'its connection to Postgres failed before COMMIT took effect.'] = saidBy.flatMap(
-    (error) => CLOSED_BECAUSE.get(database.sqlState(error) ?? '') ?? [],
+    (error) => CLOSED.get(database.sqlState(error) ?? '') ?? [],
   );
   return new TransactionAbortedError(leases.key, 'connection', why, cause);
 }
@@ -60,4 +66,29 @@ export function fromClosedConnection(error: unknown, call: CallContext, closedBy
   const { database } = call;
   if (error instanceof FencedLockError || !isLoss(database, error) || database.isStatementError(failure)) return error;
   return connectionClosed(call, error, [closedBy, failure]);
+}
+
+/** The error of a transaction whose COMMIT was cancelled, or refused: by a trigger, a constraint or a conflict. */
+export function commitFailed(key: string, error: unknown, code?: string): TransactionAbortedError {
+  const why =
+    code === SERIALIZATION_FAILURE || code === DEADLOCK
+      ? `a concurrent transaction is in conflict with it, so Postgres refused its COMMIT (${code}). Run it again: the option \`retries\` does.`
+      : 'Postgres answered its COMMIT with an error. Deferred constraints and triggers run in COMMIT. See the cause.';
+  return new TransactionAbortedError(key, 'failed-statement', why, error);
+}
+
+/** The error of a transaction that Postgres had aborted before its COMMIT. `failure`: the first failed statement. */
+export function statementFailed(key: string, failure: unknown): TransactionAbortedError {
+  const why =
+    'a statement in it had failed, which aborts the whole transaction in Postgres, and its function did not ' +
+    'pass that error on. See the cause.';
+  return new TransactionAbortedError(key, 'failed-statement', why, failure);
+}
+
+/** The error of a transaction whose COMMIT was still running when this client ended its backend. */
+export function commitTooSlow(key: string, timeout: number, least: number): TransactionAbortedError {
+  const why =
+    `its COMMIT had not ended within its timeout of ${timeout} ms, of which COMMIT gets at least ${least} ms. ` +
+    'Deferred constraints and triggers run in COMMIT. Make them shorter, or raise `timeout`.';
+  return new TransactionAbortedError(key, 'timeout', why);
 }

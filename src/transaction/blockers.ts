@@ -4,8 +4,8 @@ import type { Connection, Row, StatementResult, TextRow } from '../database/data
 import { END_BACKEND, END_BLOCKERS } from '../database/sql.js';
 import type { Admission } from './admission.js';
 import type { CallContext } from './call.js';
-import { isClosedByPostgres, isLoss } from './closed-connection.js';
 import type { Gate } from './gate.js';
+import { isClosedByPostgres, isLoss } from './rolled-back.js';
 
 /** How long Postgres may take to answer, in addition to the time that it was asked to wait; milliseconds. */
 export const ANSWER_TIME = 2_000;

@@ -1,9 +1,38 @@
 import { after, stop } from '../base/clock.js';
 import { InvalidOptionError, TransactionAbortedError } from '../base/errors.js';
-import { holding } from '../base/held-keys.js';
+import { findJoinable, holding } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
-import type { LockOptions } from '../options/options.js';
-import type { InnerCalls, JoinableTransaction, Work } from './lock.js';
+import type { LockOptions, ResolvedLockOptions } from '../options/options.js';
+import { HeldLock, type Lock, type Work } from './lock.js';
+import type { LockCall } from './parts.js';
+
+/** The transaction of a call, which inner calls of the same keys join. */
+export interface JoinableTransaction {
+  readonly client: object;
+  readonly tx: unknown;
+  readonly lock: Lock;
+  readonly abort: LazyAbort;
+  readonly options: Pick<ResolvedLockOptions, 'isolationLevel' | 'hookErrors'>;
+  /** Set by the first call that joins. */
+  joined: JoinedCalls | undefined;
+}
+
+/**
+ * The outer transaction to join. Only of the same client: another client's transaction may lack this client's
+ * extensions.
+ */
+export function joinableOf({
+  client,
+  keys,
+  options,
+}: Pick<LockCall<unknown>, 'client' | 'keys' | 'options'>): JoinableTransaction | undefined {
+  const mayJoin = (joinable: object) => {
+    const outer = joinable as JoinableTransaction;
+    // Another copy of this package has other classes.
+    return options.reentry === 'join' && outer.lock instanceof HeldLock && outer.client === client;
+  };
+  return findJoinable(keys, options.nested, mayJoin) as JoinableTransaction | undefined;
+}
 
 /** Runs `work` in a transaction that has begun. @throws as `JoinedCalls.run`. */
 export function join<Tx, R>(outer: JoinableTransaction, work: Work<Tx, R>, options: LockOptions): Promise<R> {
@@ -16,7 +45,7 @@ export function join<Tx, R>(outer: JoinableTransaction, work: Work<Tx, R>, optio
  * outermost call. If an inner call fails, the transaction cannot commit, even if the error is caught: it would commit
  * half of the inner call's work.
  */
-class JoinedCalls implements InnerCalls {
+class JoinedCalls {
   readonly #outer: JoinableTransaction;
   /** Aborts the inner calls that still run when the outer function ends: their writes are rolled back. */
   readonly #over = new LazyAbort();
@@ -68,12 +97,14 @@ class JoinedCalls implements InnerCalls {
     }
   }
 
+  /** Called when the outer function has failed. Inner calls that still run must not resolve as if they had committed. */
   end(error: unknown): void {
     if (this.#running === 0) return;
     const why = 'the call whose transaction it had joined ended before it did. See the cause.';
     this.#over.abort(new TransactionAbortedError(this.#outer.lock.key, 'inner-call', why, error));
   }
 
+  /** Called when the outer function has returned. @throws TransactionAbortedError */
   check(): void {
     if (this.#failure) {
       const why = 'a call inside it failed, which dooms the transaction that both share. See the cause.';
