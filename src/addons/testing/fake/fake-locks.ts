@@ -10,12 +10,13 @@ import type { LockState } from '../../../call/operators.js';
 import type { TryResult } from '../../../call/with-lock.js';
 import { lockClient } from '../../../client.js';
 import { Fencing } from '../../../fencing/fencing.js';
-import type { HandleState, LockOptions, OnceOptions, ResolvedOptions } from '../../../options/options.js';
+import type { HandleState, LockOptions, OnceOptions, ResolvedOptions, SeenState } from '../../../options/options.js';
 import { checkKey, checkKeys, checkState, OF_A_CALL, resolveLockOptions } from '../../../options/validate-call.js';
 import { resolveOptions } from '../../../options/validate-options.js';
 import { UNFINISHED } from '../../../prisma/tx.js';
 import { type MemoryStore, memoryStore } from '../../../stores/memory.js';
-import { type Lease, withOthers } from '../../../waiting/lease.js';
+import type { Lease } from '../../../waiting/lease.js';
+import { withOthers } from '../../../waiting/lease-set.js';
 import type { LeaseStore } from '../../../waiting/store.js';
 import { GIVE_UP_AFTER } from '../give-up.js';
 import { CallRecord, type FakeCall } from './calls.js';
@@ -278,7 +279,12 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
         inspect: timed((key: string) => $locks.inspect(key).then(shown)),
         list: timed(() => $locks.list().then((states) => states.map(shown))),
         history: timed($locks.history),
-        forceRelease: timed($locks.forceRelease),
+        forceRelease: timed(async (key: string, seen?: SeenState) => {
+          const lease = this.#leases.get(key);
+          const isHeld = lease?.isOver === false && (seen === undefined || seen.holder === lease.holder);
+          // Its transaction is ended without a backend that could be reported, and gives the lease back.
+          return (await $locks.forceRelease(key, seen)) || isHeld;
+        }),
         close: timed($locks.close),
       },
       $connect: async () => void (await functionOf(base, '$connect')?.()),

@@ -1,4 +1,5 @@
-import type { Lease, Turn } from '../../../waiting/lease.js';
+import type { Lease } from '../../../waiting/lease.js';
+import type { Turn } from '../../../waiting/lease-set.js';
 import { Renewal } from '../../../waiting/renewal.js';
 import type { LeaseRequest } from '../../../waiting/request.js';
 import { WaitingRoom, type WaitingRoomOptions } from '../../../waiting/room.js';

@@ -653,6 +653,22 @@ describe('the end of a fake client', () => {
     expect(await prisma.$withLock('handle', () => 'anew')).toBe('anew');
   });
 
+  test('is not waited for by forceRelease: work under the key is rejected, and the key is free', async () => {
+    const { prisma } = fakeLocks();
+    const inside = gate();
+    const works = codeOf(
+      prisma.$withLock('k', () => {
+        inside.open();
+        return new Promise(() => {});
+      }),
+    );
+    await inside.opened;
+    expect(await prisma['$locks'].forceRelease('k', { holder: 'another' })).toBe(false);
+    expect(await prisma['$locks'].forceRelease('k')).toBe(true);
+    expect(await works).toBe('TRANSACTION_ABORTED');
+    expect(await prisma['$locks'].forceRelease('k')).toBe(false);
+  });
+
   test('calls `$connect` and `$disconnect` of the mock, the latter when no work runs any more', async () => {
     const seen: unknown[] = [];
     class Client {
