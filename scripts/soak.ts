@@ -1,10 +1,7 @@
-// npm run soak -- --minutes 20 --seed 7: all faults together, round after round, and a report to look at.
-import { writeFileSync } from 'node:fs';
+// npm run soak -- --minutes 20 --seed 7: all faults together, round after round, and the figures.
 import { Command, InvalidArgumentError, Option } from 'commander';
 import pc from 'picocolors';
-import { add, type Figures, figuresOf } from '../test/support/faults/report/figures.js';
-import { htmlOf } from '../test/support/faults/report/html.js';
-import { type Timeline, timelineOf } from '../test/support/faults/report/timeline.js';
+import { add, type Figures, figuresOf } from '../test/support/faults/figures.js';
 import { Round } from '../test/support/faults/round.js';
 import { Stage } from '../test/support/faults/servers-and-workers.js';
 import { storm } from '../test/support/faults/storm.js';
@@ -22,7 +19,6 @@ interface Options {
   readonly guard: boolean;
   readonly unfenced: boolean;
   readonly topology: TopologyName | 'memory';
-  readonly report: string;
 }
 
 const program = new Command('soak')
@@ -41,8 +37,7 @@ const program = new Command('soak')
     new Option('--topology <name>', 'how Redis is run')
       .choices([...Object.keys(TOPOLOGIES), 'memory'])
       .default('single'),
-  )
-  .option('--report <file>', 'where the report goes', 'soak.html');
+  );
 
 // The exit is not left to the event loop: connections that were hurt may linger in it.
 process.exit(await soak(program.parse().opts<Options>()));
@@ -59,23 +54,21 @@ async function soak(options: Options): Promise<number> {
   const stage = await Stage.open({ guard, fenced: !unfenced, topology: site });
   const servers = `PostgreSQL ${stage.postgres.version}, ${stage.about}, Node ${process.versions.node}`;
   console.log(`seed ${seed} on ${servers}`);
-  const rounds: Timeline[] = [];
+  let rounds = 0;
   let total: Figures | undefined;
   try {
     for (let number = firstRound; performance.now() < end; number++) {
-      const { figures, timeline } = await oneRound(stage, `${seed}-${number}`, options);
+      const figures = await oneRound(stage, `${seed}-${number}`, options);
       console.log(line(`round ${number}`, figures));
       for (const { kind, what } of figures.violations) console.log(pc.red(`  ${kind}: ${what}`));
-      rounds.push(timeline);
+      rounds++;
       total = total === undefined ? figures : add(total, figures);
-      write(options, servers, total, rounds);
     }
   } finally {
     await stage.close();
   }
   if (total === undefined) return 1;
-  console.log(`\n${JSON.stringify(total, undefined, 2)}\n\n${line(`seed ${seed}, ${rounds.length} rounds`, total)}`);
-  console.log(`The report is in ${options.report}`);
+  console.log(`\n${JSON.stringify(total, undefined, 2)}\n\n${line(`seed ${seed}, ${rounds} rounds`, total)}`);
   return total.violations.length === 0 ? 0 : 1;
 }
 
@@ -85,21 +78,7 @@ async function oneRound(stage: Stage, seed: string, { roundSeconds, keys, caller
   const end = performance.now() + roundSeconds * 1_000;
   await storm(stage, round, seed, () => performance.now() > end, faultsOf(topology));
   await round.calm();
-  const history = await round.end();
-  return { figures: figuresOf(history), timeline: timelineOf(seed, history) };
-}
-
-/** After every round, so that a run that is ended early has a report too. */
-function write(
-  { minutes, seed, guard, unfenced, topology, report }: Options,
-  servers: string,
-  figures: Figures,
-  rounds: readonly Timeline[],
-) {
-  const ofTopology = topology === 'single' ? '' : ` --topology '${topology}'`;
-  const ofFence = (guard ? ' --guard' : '') + (unfenced ? ' --unfenced' : '');
-  const command = `npm run soak -- --minutes ${minutes} --seed ${seed}${ofFence}${ofTopology}`;
-  writeFileSync(report, htmlOf({ title: `Soak, seed ${seed}`, about: [servers, command], figures, rounds }));
+  return figuresOf(await round.end());
 }
 
 function line(name: string, figures: Figures): string {

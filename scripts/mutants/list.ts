@@ -200,7 +200,12 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'COMMIT of a transaction that is none any more',
     file: 'src/transaction/attempt.ts',
-    change: [['      await this.#findEnd(connection);\n      this.#checkCommit();', '      this.#checkCommit();']],
+    change: [
+      [
+        '      await this.#innerEnd.find(connection, this.#admission);\n      this.#checkCommit();',
+        '      this.#checkCommit();',
+      ],
+    ],
     tests: ['test/transaction/ended-underneath'],
     why: 'The connection may answer well, and be in no transaction: its COMMIT succeeds, too.',
   },

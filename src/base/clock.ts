@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+
 // Captured at import, because a user's tests may replace the globals with fake timers. Deadlines are monotonic, because
 // a wall clock can be set back, and are never compared with another machine's clock.
 const { setTimeout: startTimer, clearTimeout: stopTimer, setImmediate: soon } = globalThis;
@@ -6,18 +8,52 @@ const { nextTick } = process;
 /** The longest delay of a Node timer (2^31 - 1 ms, 24.8 days). Node fires a longer one at once. */
 export const LONGEST_TIME = 2 ** 31 - 1;
 
-/** Milliseconds on a monotonic clock. */
-export const now: () => number = performance.now.bind(performance);
+/** A timer that was started. */
+export interface Timer {
+  /** It does not keep the process running. */
+  unref(): Timer;
+  /** How a timer of another clock is stopped. */
+  readonly cancel?: () => void;
+}
 
-export type Timer = NodeJS.Timeout;
+/** What stands for the clock of this process in a part of a test. */
+export interface Clock {
+  now(): number;
+  after(ms: number, action: () => void): Timer;
+  /** Resolves when no promise reaction is due any more. */
+  reactionsDone(): Promise<void>;
+}
+
+/** Made with the first clock of a test. */
+let clocks: AsyncLocalStorage<Clock> | undefined;
+
+/** Runs `action`, and what comes of it, by another clock. */
+export function underClock<R>(clock: Clock, action: () => R): R {
+  clocks ??= new AsyncLocalStorage();
+  return clocks.run(clock, action);
+}
+
+const monotonic = performance.now.bind(performance);
+
+/** Milliseconds on a monotonic clock. */
+export function now(): number {
+  return clocks?.getStore()?.now() ?? monotonic();
+}
 
 /** Calls `action` once, after `ms`. */
 export function after(ms: number, action: () => void): Timer {
+  return clocks?.getStore()?.after(ms, action) ?? inProcess(ms, action);
+}
+
+/** The same, always by the clock of the process. */
+export function inProcess(ms: number, action: () => void): Timer {
   return startTimer(action, Math.min(Math.max(0, ms), LONGEST_TIME));
 }
 
-/** No function of ours around it: each call starts and stops several timers. */
-export const stop: (timer: Timer | undefined) => void = stopTimer;
+export function stop(timer: Timer | undefined): void {
+  if (timer?.cancel) timer.cancel();
+  else stopTimer(timer as NodeJS.Timeout | undefined);
+}
 
 /**
  * A timer for one action at a time. Postponing the action does not restart the timer, because each step of a call
@@ -79,14 +115,17 @@ export function sleep(ms: number): Promise<void> {
 
 /** Resolves when no promise reaction is due any more: Node runs its ticks after all of them. */
 export function reactionsDone(): Promise<void> {
-  return new Promise((resolve) => nextTick(resolve));
+  return clocks?.getStore()?.reactionsDone() ?? new Promise((resolve) => nextTick(resolve));
 }
 
 /** Resolves when everything has run that this turn of the event loop still has to do. */
 export function turnOfLoop(): Promise<void> {
-  return new Promise((resolve) => {
-    soon(resolve);
-  });
+  return (
+    clocks?.getStore()?.reactionsDone() ??
+    new Promise((resolve) => {
+      soon(resolve);
+    })
+  );
 }
 
 /**
@@ -101,7 +140,7 @@ export class AnswerTimer {
     const overdue = () => {
       if (!this.#isStopped) action();
     };
-    this.#timer = after(ms, () => soon(overdue));
+    this.#timer = after(ms, () => (clocks?.getStore() ? overdue() : soon(overdue)));
   }
 
   stop(): void {

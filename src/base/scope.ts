@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { after, type Timer } from './clock.js';
+import { inProcess, type Timer } from './clock.js';
 import { processWide } from './process-wide.js';
 
 /** What an async context may belong to. */
@@ -72,7 +72,7 @@ export function runInside<R>(inside: Partial<ScopeProperties>, action: () => Pro
     scope.inside = {};
     shared.active--;
     // With the storage disabled, the application's own queries do not pay for it between locks.
-    if (shared.active === 0) shared.idle ??= after(IDLE_TIME, disableWhenIdle).unref();
+    if (shared.active === 0) shared.idle ??= inProcess(IDLE_TIME, disableWhenIdle).unref();
   };
   try {
     const settled = scope.run(action);

@@ -124,7 +124,7 @@ function presentOf(state: State): number {
 }
 
 /** The answer that it is not due at `present`. Node fires a timer at once whose delay is longer than the longest one. */
-export function notNow(next: number, present: number, busy: boolean): OnceResult<never> {
+function notNow(next: number, present: number, busy: boolean): OnceResult<never> {
   const nextIn = Math.ceil(Math.min(Math.max(0, next - present), LONGEST_TIME));
   return { ran: false, next: new Date(next), nextIn, busy };
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Deadline } from '../base/clock.js';
 import { refuseNestedCall } from '../base/held-keys.js';
 import type { HandleState } from '../options/options.js';
-import { LeaseSet, type Turn } from '../waiting/lease.js';
+import { LeaseSet, type Turn } from '../waiting/lease-set.js';
 import { type LockHandle, opened } from './handle.js';
 import { type LockCall, type Parts, traced } from './parts.js';
 import { register, unleased } from './register.js';

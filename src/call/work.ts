@@ -17,8 +17,6 @@ interface FunctionOf<Tx, R> {
   readonly abort: LazyAbort;
   readonly hooks: CallHooks;
   readonly joins: boolean;
-  /** Waits until a helper that was not awaited has begun its next operation. Default: until no promise reaction is due. */
-  readonly reactions?: () => Promise<void>;
 }
 
 /** The work of a call's transactions: runs its function in one of them, as the holder of its keys. */
@@ -28,7 +26,6 @@ export function workOf<Tx, R>({
   abort,
   hooks,
   joins,
-  reactions = reactionsDone,
 }: FunctionOf<Tx, R>): (tx: Tx, admission: { readonly token: bigint }, ask: Query) => Promise<R> {
   const { client, database, keys, options, beforeWork } = call;
   return async (tx, { token }, ask) => {
@@ -44,7 +41,7 @@ export function workOf<Tx, R>({
       const unfinished = database.unfinished?.(tx);
       refuseUnawaited(own, unfinished);
       // A helper that was not awaited may be between two operations: let it begin the next one, which is then noticed.
-      await reactions();
+      await reactionsDone();
       refuseUnawaited(own, unfinished);
       return value;
     } catch (error) {

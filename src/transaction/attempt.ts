@@ -17,12 +17,13 @@ import type { Admission } from './admission.js';
 import { abortAfter, admissionOf, open } from './admitting.js';
 import { ANSWER_TIME, drain, endBackend } from './blockers.js';
 import type { Call, Outcome } from './call.js';
-import { LEAST_COMMIT_TIME, outcomeOfCommit, tagOfEnd } from './commit.js';
+import { LEAST_COMMIT_TIME, outcomeOfCommit } from './commit.js';
 import { FencedOperations } from './fenced-operations.js';
 import { Gate } from './gate.js';
+import { InnerEnd } from './inner-end.js';
 import type { Opening } from './opening.js';
 import type { EarlierAttempts } from './repetition.js';
-import { commitFailed, connectionClosed, endedByWork, fromClosedConnection, isLoss } from './rolled-back.js';
+import { commitFailed, connectionClosed, fromClosedConnection, isLoss } from './rolled-back.js';
 
 /** How an attempt ends. `isUnknown`: nobody can say whether it has committed. */
 type End<R> = { readonly value: R } | { readonly error: unknown; readonly isUnknown?: boolean };
@@ -40,7 +41,7 @@ type End<R> = { readonly value: R } | { readonly error: unknown; readonly isUnkn
  * - `settled`: the outcome has been told, once.
  *
  * Before `committing` the transaction can only have been rolled back, because COMMIT is sent here and nowhere else, except
- * where the work's own SQL has ended it (`#ended`).
+ * where the work's own SQL has ended it (`InnerEnd`).
  */
 export class Attempt<Tx, R> implements Conductor, Hook {
   readonly gate: Gate;
@@ -56,8 +57,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
   #value: R | undefined;
   /** The error of the first write that was refused, and not sent or without effect. */
   #refusal: StaleTokenError | InvalidOptionError | undefined;
-  /** The command tag of a statement of the work that ended the transaction. */
-  #ended: string | undefined;
+  readonly #innerEnd: InnerEnd;
   /** The error with which the transaction's function rejected. */
   #rejection: { readonly error: unknown } | undefined;
   #settle: (end: End<R>) => void = () => {};
@@ -69,6 +69,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     this.#isBlocked = earlier.blocked;
     this.#opening = opening ?? open(call, earlier);
     this.#trace = call.trace?.attempt();
+    this.#innerEnd = new InnerEnd(call, this.gate);
   }
 
   get admitted(): boolean {
@@ -121,9 +122,9 @@ export class Attempt<Tx, R> implements Conductor, Hook {
       abort.throwIfAborted();
       await this.#work(tx, close, connection, admission);
     } catch (error) {
-      await this.#findEnd(connection);
+      await this.#innerEnd.find(connection, this.#admission);
       // The work itself has ended the transaction, so the error that it threw does not tell the outcome.
-      const why = this.#hasCommittedItself ? this.#endedItself(error) : error;
+      const why = this.#innerEnd.hasCommitted ? this.#innerEnd.error(error) : error;
       this.#rejection = { error: why };
       throw why;
     } finally {
@@ -186,7 +187,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     const connection = this.#opening.connection as Connection;
     try {
       // COMMIT succeeds outside a transaction, too, so find out first how the transaction was ended.
-      await this.#findEnd(connection);
+      await this.#innerEnd.find(connection, this.#admission);
       this.#checkCommit();
     } catch (error) {
       this.#rejection = { error };
@@ -223,7 +224,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     // By the clock: a function that blocks the event loop, and returns, is faster than the timer.
     if (this.#deadline.passed) throw new TransactionAbortedError(leases.key, 'timeout', overdue(options.timeout));
     if (this.#refusal) throw this.#refusal;
-    if (this.#ended !== undefined) throw this.#endedItself();
+    if (this.#innerEnd.isKnown) throw this.#innerEnd.error();
   }
 
   /** Called when the database client has ended its transaction. */
@@ -275,8 +276,8 @@ export class Attempt<Tx, R> implements Conductor, Hook {
   }
 
   ended(tag: string): void {
-    this.#ended ??= tag;
-    this.gate.shut(() => this.#endedItself());
+    this.#innerEnd.note(tag);
+    this.gate.shut(() => this.#innerEnd.error());
   }
 
   failed(error: unknown): unknown {
@@ -318,7 +319,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     const outcome: Outcome =
       'value' in end
         ? { type: 'committed' }
-        : { type: end.isUnknown || this.#hasCommittedItself ? 'unknown' : 'rolled-back', error: end.error };
+        : { type: end.isUnknown || this.#innerEnd.hasCommitted ? 'unknown' : 'rolled-back', error: end.error };
     this.#trace?.settled(end, this.admitted ? outcome.type : 'not-admitted');
     this.gate.shut(() => this.#closed());
     if (!this.admitted) return;
@@ -333,21 +334,6 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     const { token } = this.#admission;
     const ofHandle = registered !== undefined;
     return fromGuard(error, database, { key: leases.key, token, ofHandle, fencing: parts.fencing });
-  }
-
-  /** Where the server says that there is no transaction any more: finds out how it was ended. */
-  async #findEnd(connection: Connection): Promise<void> {
-    if (this.#admission === undefined || !connection.isOver) return;
-    this.#ended ??= await tagOfEnd(this.#call, this.#admission);
-  }
-
-  /** Whether a statement of the work has committed. */
-  get #hasCommittedItself(): boolean {
-    return this.#ended !== undefined && this.#ended !== 'ROLLBACK';
-  }
-
-  #endedItself(cause?: unknown): Error {
-    return endedByWork(this.#ended, this.#call.leases.key, this.gate.failure?.error, cause);
   }
 
   #closed(): ClosedError {

@@ -35,7 +35,7 @@ const ENDED_FOR_TIME: ReadonlySet<string> = new Set([IDLE_IN_TRANSACTION_TIMEOUT
 /** COMMIT gets the rest of the work's timeout, and at least this; milliseconds. */
 export const LEAST_COMMIT_TIME = 1_000;
 /** How long to look for the outcome of a COMMIT without an answer; milliseconds. */
-const OUTCOME_TIME = 15_000;
+export const OUTCOME_TIME = 15_000;
 /** Least time for one look, even if the deadline has passed; milliseconds. */
 const LEAST_LOOK = 1_000;
 /** First and longest pause between two looks; milliseconds. */
@@ -152,12 +152,6 @@ export async function resolveOutcome(
     if (deadline.passed) return 'unknown';
     await sleep(Math.min(backoff.next(), deadline.remaining));
   }
-}
-
-/** The command tag of the statement that ended a transaction before its COMMIT, where the server did not tell it. */
-export async function tagOfEnd({ database }: CallContext, admission: Admission): Promise<'COMMIT' | 'ROLLBACK'> {
-  const outcome = await resolveOutcome(database.rescue, admission, new Deadline(OUTCOME_TIME));
-  return outcome === 'aborted' ? 'ROLLBACK' : 'COMMIT';
 }
 
 async function look(rescue: Query, admission: Admission, onEnded?: () => void): Promise<Verdict | 'open'> {

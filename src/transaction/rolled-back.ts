@@ -1,4 +1,4 @@
-import { FencedLockError, InsideTransactionError, TransactionAbortedError } from '../base/errors.js';
+import { FencedLockError, TransactionAbortedError } from '../base/errors.js';
 import {
   ADMIN_SHUTDOWN,
   DEADLOCK,
@@ -91,21 +91,4 @@ export function commitTooSlow(key: string, timeout: number, least: number): Tran
     `its COMMIT had not ended within its timeout of ${timeout} ms, of which COMMIT gets at least ${least} ms. ` +
     'Deferred constraints and triggers run in COMMIT. Make them shorter, or raise `timeout`.';
   return new TransactionAbortedError(key, 'timeout', why);
-}
-
-/** The error of a transaction that was ended inside its function. `tag`: by what; `failure`: the first failed statement. */
-export function endedByWork(
-  tag: string | undefined,
-  key: string,
-  failure: unknown,
-  cause?: unknown,
-): InsideTransactionError | TransactionAbortedError {
-  if (tag === 'ROLLBACK') {
-    return new TransactionAbortedError(key, 'ended', 'it had been ended before its function returned.', failure);
-  }
-  return new InsideTransactionError(
-    'The transaction of the lock was ended inside its function, by a COMMIT that is not its own: what was written until ' +
-      'then is committed, and nothing was sent after it. Return from the function to commit, or throw to roll back.',
-    { key, cause: cause instanceof InsideTransactionError ? undefined : cause },
-  );
 }

@@ -9,8 +9,8 @@ import { PresentHolder } from './present-holder.js';
 import type { Releases } from './releases.js';
 import type { LeaseRequest } from './request.js';
 import { type AcquireResult, type Claim, isDenial, type LeaseStore, NotAsked, type WakeUp } from './store.js';
-import type { Waiter } from './waiter.js';
-import { type WaitingProcess, WakeUps } from './wake-ups.js';
+import type { Line, Waiter } from './waiter.js';
+import { WakeUps } from './wake-ups.js';
 
 /** First and longest pause after a failed look or split votes of a quorum; milliseconds. */
 const FIRST_PAUSE = 25;
@@ -41,25 +41,16 @@ export interface AcquireDependencies {
   readonly releases: Releases;
 }
 
-/** The callers of this process that wait for the key. */
-interface Callers {
-  /**
-   * The caller that would get the lease next; with `sharing`, the first that can do without one. `undefined` if there is
-   * none, as when all callers have given up.
-   */
-  first(sharing?: boolean): Waiter | undefined;
-}
-
 /** Acquires the lease of a key for one process. The only retry loop for leases in this package. */
-export class AcquireLoop implements WaitingProcess {
+export class AcquireLoop {
   readonly #key: string;
   readonly #dependencies: AcquireDependencies;
-  readonly #queue: Callers;
+  readonly #line: Line;
   /** Who has the key, and the messages about it. Both are made when they are needed: most first looks take the lease. */
   #present: PresentHolder | undefined;
   #wakeUps: WakeUps | undefined;
   /** The id under which the store knows this process while it waits. */
-  holder = '';
+  #holder = '';
   /** The error of the last look, if it failed. */
   #lookError: unknown;
   /** Why the last lease was taken without the store, if it was. */
@@ -75,17 +66,17 @@ export class AcquireLoop implements WaitingProcess {
   #longestWait = new Deadline(0);
   #placeDeadline = new Deadline(0);
 
-  constructor(key: string, dependencies: AcquireDependencies, queue: Callers) {
+  constructor(key: string, dependencies: AcquireDependencies, line: Line) {
     this.#key = key;
     this.#dependencies = dependencies;
-    this.#queue = queue;
+    this.#line = line;
   }
 
   /** Why this caller cannot know whether the key is free; `undefined` if it can. */
   failure({ mayShare }: LeaseRequest): unknown {
     // It has waited behind a holder, of another process or of this one. That is why it did not get the key, even if Redis has
     // fallen silent meanwhile.
-    const isBehind = this.#present !== undefined || this.holder === '';
+    const isBehind = this.#present !== undefined || this.#holder === '';
     if (mayShare && this.#dependencies.store.goesOnWithout && isBehind) return undefined;
     if (!mayShare && this.#withoutStore) return this.#withoutStore;
     // A look without an answer for this long may never get one.
@@ -101,6 +92,11 @@ export class AcquireLoop implements WaitingProcess {
     } finally {
       this.#inFlightSince = Number.POSITIVE_INFINITY;
     }
+  }
+
+  /** Whether another process had the key when this one first asked for the lease that it has acquired last. */
+  get wasElsewhere(): boolean {
+    return this.#isElsewhere;
   }
 
   /** How many looks in a row have failed, with the one in flight. */
@@ -155,7 +151,7 @@ export class AcquireLoop implements WaitingProcess {
    * Resolves to `undefined` when all callers have given up.
    */
   async acquire(): Promise<Lease | undefined> {
-    this.holder = randomUUID();
+    this.#holder = randomUUID();
     this.#wakeUps?.beginLook();
     this.#failedLooks = 0;
     this.#isElsewhere = false;
@@ -164,25 +160,23 @@ export class AcquireLoop implements WaitingProcess {
     let isKnownToStore = false;
     let leaseTime = 0;
     for (let looks = 0; ; looks++) {
-      const first = this.#queue.first();
+      const first = this.#line.first();
       if (first === undefined) break;
-      if (looks > 0 && this.#dependencies.store.newHolderPerLook) this.holder = randomUUID();
+      if (looks > 0 && this.#dependencies.store.newHolderPerLook) this.#holder = randomUUID();
       const { deadline, options, preopen } = first.request;
       leaseTime = options.leaseTime;
       if (looks === 0 && this.#dependencies.listenFirst && !deadline.passed) {
         first.startWaiting();
         await this.answered(this.#ensureWakeUps().listen(), now());
         // It may have taken long, and a look for nobody would hold up the end of the client.
-        if (this.#queue.first() === undefined) break;
+        if (this.#line.first() === undefined) break;
       }
-      const claim = { key: this.#key, holder: this.holder, leaseTime };
+      const claim = { key: this.#key, holder: this.#holder, leaseTime };
       const offeredFor = this.#wakeUps?.beginLook() ?? 0;
       if (offeredFor > 0 && preopen?.isAdmitted && options.renew) {
         this.#present = undefined;
         this.#noteAnswer();
-        const lease = Lease.offered(claim, offeredFor);
-        lease.wasElsewhere = true;
-        return this.#acquired(lease);
+        return this.#acquired(Lease.offered(claim, offeredFor));
       }
       // The offer may have expired, so the look decides. It seldom refuses an offer, so the transaction may begin beside
       // it.
@@ -211,8 +205,8 @@ export class AcquireLoop implements WaitingProcess {
       isKnownToStore ||= isInDoubt || this.listens;
       // A caller waits only from here: its first look was made at once.
       first.startWaiting();
-      this.#queue.first(true)?.ensureWaiting();
-      if (this.#queue.first() === undefined) break;
+      this.#line.first(true)?.ensureWaiting();
+      if (this.#line.first() === undefined) break;
       const wakeUps = this.#ensureWakeUps();
       if (!wakeUps.listens && this.#lookError === undefined) {
         if (await wakeUps.listen()) continue;
@@ -222,8 +216,8 @@ export class AcquireLoop implements WaitingProcess {
       await wakeUps.sleep(nextLook);
     }
     // All callers have given up.
-    if (isKnownToStore) this.#dependencies.releases.send({ key: this.#key, holder: this.holder, leaseTime });
-    this.holder = '';
+    if (isKnownToStore) this.#dependencies.releases.send({ key: this.#key, holder: this.#holder, leaseTime });
+    this.#holder = '';
     return undefined;
   }
 
@@ -236,7 +230,7 @@ export class AcquireLoop implements WaitingProcess {
 
   /** Nobody waits any more: a hint or an offer that comes late is for nobody. */
   #acquired(lease: Lease): Lease {
-    this.holder = '';
+    this.#holder = '';
     return lease;
   }
 
@@ -244,18 +238,18 @@ export class AcquireLoop implements WaitingProcess {
   #onTaken({ shared, contended }: Taken, claim: Claim, first: Waiter, sentAt: number): Lease {
     this.#present = undefined;
     // A handle at the head of the queue waits for the store, and those behind it need not.
-    const user = shared ? this.#queue.first(true) : first;
+    const user = shared ? this.#line.first(true) : first;
     if (user === undefined) {
       this.#dependencies.releases.send(claim);
       // Use a new id: the release of the old one may be sent again later, and must not release a new lease.
-      this.holder = randomUUID();
+      this.#holder = randomUUID();
       throw shared;
     }
     if (user !== first) first.startWaiting();
-    const lease = new Lease({ ...claim, leaseTime: user.request.options.leaseTime }, sentAt, shared !== undefined);
-    lease.contended = contended !== false;
-    lease.wasElsewhere = this.#isElsewhere;
-    return lease;
+    // The process that this one has waited for is likely to want the key again.
+    const isWanted = contended !== false || this.#isElsewhere;
+    const { leaseTime } = user.request.options;
+    return new Lease({ ...claim, leaseTime }, sentAt, { shared: shared !== undefined, isWanted });
   }
 
   /** Another process has the key. Returns when to look again; milliseconds. */
@@ -279,7 +273,7 @@ export class AcquireLoop implements WaitingProcess {
     const pause = this.#nextPause();
     if (!isDenial(error)) return pause;
     // Refuse one caller only and ask again for the next: the cause may have been repaired by then.
-    if (this.#queue.first() === first) first.turnAway(new LockUnavailableError(this.#key, error));
+    if (this.#line.first() === first) first.turnAway(new LockUnavailableError(this.#key, error));
     return 0;
   }
 
@@ -297,18 +291,21 @@ export class AcquireLoop implements WaitingProcess {
   }
 
   #ensureWakeUps(): WakeUps {
-    this.#wakeUps ??= new WakeUps(this.#dependencies.store, this.#key, this);
+    this.#wakeUps ??= new WakeUps(
+      this.#dependencies.store,
+      this.#key,
+      () => this.#holder,
+      (wakeUp) => this.#onWakeUp(wakeUp),
+    );
     return this.#wakeUps;
   }
 
-  /** Called for each message. */
-  heard(wakeUp: WakeUp): void {
-    this.#present ??= new PresentHolder();
-    this.#present.heard(wakeUp);
-  }
-
-  /** Called when the holder before this process is about to commit. */
-  hinted(): void {
-    this.#queue.first()?.preopen('commit');
+  #onWakeUp(wakeUp: WakeUp): void {
+    if (wakeUp === 'look' || 'turn' in wakeUp) {
+      this.#present ??= new PresentHolder();
+      this.#present.heard(wakeUp);
+    } else if (wakeUp.next === this.#holder) {
+      this.#line.first()?.preopen('commit');
+    }
   }
 }

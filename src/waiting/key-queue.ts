@@ -5,7 +5,7 @@ import { type AcquireDependencies, AcquireLoop } from './acquire.js';
 import { Lease } from './lease.js';
 import type { Renewal } from './renewal.js';
 import type { LeaseRequest } from './request.js';
-import { type TurnUser, Waiter, type WaiterQueue, WaitTimeouts } from './waiter.js';
+import { Line, type TurnUser, Waiter } from './waiter.js';
 
 /**
  * How long after a turn has begun the subscription may be closed: it must not delay the first statements of the turn;
@@ -37,13 +37,17 @@ export interface QueueDependencies extends AcquireDependencies {
  *     awaits its answer.
  * - `yielding`: asks the store whether another process waits. None: `holding`. Otherwise: `acquiring`.
  */
-export class KeyQueue implements WaiterQueue {
+export class KeyQueue {
   readonly key: string;
   readonly #dependencies: QueueDependencies;
   readonly #onIdle: (waitedFor: boolean) => void;
-  readonly #waiting = new Set<Waiter>();
-  /** Made when the first caller waits: most queues have none. */
-  #waitTimeouts: WaitTimeouts | undefined;
+  readonly #line = new Line({
+    timeoutError: (request) => this.#timeoutError(request),
+    onWait: () => {
+      this.#waitedFor = true;
+    },
+    onDeserted: () => this.#acquireLoop.stop(),
+  });
   #state: 'idle' | 'acquiring' | 'holding' | 'yielding' = 'idle';
   #lease: Lease | undefined;
   /** Whether the lease is renewed. Only then is it as good for the next caller as for the last. */
@@ -61,8 +65,6 @@ export class KeyQueue implements WaiterQueue {
   #lastTurn = { beganAt: 0, isOfHandle: false };
   /** From when the key passes to no caller of this process before the store has said that no other process waits. */
   #passOnAt = 0;
-  /** A turn that begins after this asks the store ahead; `Infinity` once one has asked. */
-  #askAt = 0;
   /** Whether a hint was sent under this lease: the next process has begun its transaction. */
   #isHinted = false;
   readonly #acquireLoop: AcquireLoop;
@@ -72,19 +74,18 @@ export class KeyQueue implements WaiterQueue {
     this.key = key;
     this.#dependencies = shared;
     this.#onIdle = onIdle;
-    this.#acquireLoop = new AcquireLoop(key, shared, this);
+    this.#acquireLoop = new AcquireLoop(key, shared, this.#line);
   }
 
   /** The number of callers of this process that wait for the key. */
   get waiting(): number {
-    return this.#waiting.size;
+    return this.#line.size;
   }
 
   /** Resolves to the caller's turn; with `user`, to the result of its `useTurn`. */
   enter(request: LeaseRequest, user: TurnUser<unknown> | undefined): Promise<unknown> {
     return new Promise((resolve) => {
-      const waiter = new Waiter(request, this, user, resolve);
-      this.#waiting.add(waiter);
+      const waiter = new Waiter(request, this.#line, user, resolve);
       this.#acquireLoop.keepPlace(request);
       if (this.#state === 'idle') void this.#acquire();
       else if (!this.#isNextWithoutStore(waiter)) waiter.startWaiting();
@@ -95,7 +96,7 @@ export class KeyQueue implements WaiterQueue {
 
   /** Turns away the callers that wait. The present turn goes on. */
   close(error: unknown): void {
-    for (const waiter of this.#waiting) waiter.turnAway(error);
+    this.#line.turnAllAway(error);
   }
 
   /** Called when another process has taken the lease from `holder`. */
@@ -103,25 +104,11 @@ export class KeyQueue implements WaiterQueue {
     if (this.#lease?.holder === holder) this.#lease.lose('gone');
   }
 
-  /** Its waiters call this method and the next two. */
-  timeoutError(request: LeaseRequest): LockTimeoutError | LockUnavailableError {
+  #timeoutError(request: LeaseRequest): LockTimeoutError | LockUnavailableError {
     const { waitTime } = request.options;
     const failure = this.#acquireLoop.failure(request);
     if (failure === undefined) return new LockTimeoutError(this.key, `${waitTime} ms`, undefined, this.#seenHolder());
     return new LockUnavailableError(this.key, failure, { within: waitTime, tries: this.#acquireLoop.failedLooks });
-  }
-
-  waits({ request }: Waiter): void {
-    this.#waitedFor = true;
-    this.#waitTimeouts ??= new WaitTimeouts(this.#waiting);
-    this.#waitTimeouts.add(request.deadline.remaining);
-  }
-
-  left(waiter: Waiter): void {
-    this.#waiting.delete(waiter);
-    if (this.#waiting.size > 0) return;
-    this.#waitTimeouts?.stop();
-    this.#acquireLoop.stop();
   }
 
   /** Who has the key, as far as this process knows. */
@@ -140,30 +127,24 @@ export class KeyQueue implements WaiterQueue {
   /** Whether a caller that enters need not wait for the handle in front of it, which waits for the store. */
   #isNextWithoutStore(waiter: Waiter): boolean {
     const canGoOn = this.#state === 'acquiring' && this.#acquireLoop.canGoOnWithout(waiter.request);
-    return canGoOn && this.first(true) === waiter;
-  }
-
-  /** The first caller; with `sharing`, the first that can do without a lease of its own. */
-  first(sharing = false): Waiter | undefined {
-    for (const waiter of this.#waiting) if (!sharing || waiter.request.mayShare) return waiter;
-    return undefined;
+    return canGoOn && this.#line.first(true) === waiter;
   }
 
   async #acquire(): Promise<void> {
     this.#state = 'acquiring';
     const lease = await this.#acquireLoop.acquire();
     this.#waitedFor ||= lease === undefined;
-    if (lease) this.#take(lease, lease.wasElsewhere ? 'redis' : 'free');
+    if (lease) this.#take(lease, this.#acquireLoop.wasElsewhere ? 'redis' : 'free');
     // A caller entered after all others had given up.
-    else if (this.#waiting.size > 0) void this.#acquire();
+    else if (this.#line.size > 0) void this.#acquire();
     else this.#becomeIdle();
   }
 
   #take(lease: Lease, via: LockVia): void {
     this.#lease = lease;
     this.#isHinted = false;
-    this.#passOnLater(now());
-    const first = this.first(lease.shared);
+    this.#passOnAt = now() + this.#dependencies.passOnAfter;
+    const first = this.#line.first(lease.shared);
     this.#renewed = first?.request.options.renew ?? false;
     this.#dependencies.renewal.add(lease, this.#renewed);
     if (lease.isOffer) void this.#dependencies.renewal.look(lease);
@@ -179,31 +160,25 @@ export class KeyQueue implements WaiterQueue {
     if (first && isWhole && lease.leaseTime === first.request.options.leaseTime) this.#startTurn(first, lease, via);
     else this.#passOn(lease, via);
     // The store may be back: a caller that was to go on without it waits like the others then.
-    this.first(true)?.ensureWaiting();
+    this.#line.first(true)?.ensureWaiting();
   }
 
   #unsubscribeLater(): void {
     this.#unsubscribeTimer = after(UNSUBSCRIBE_AFTER, () => {
       // If nobody waits here, messages, such as that of its own release, would wake this process in vain.
-      if (this.#state === 'holding' && this.#waiting.size === 0) this.#acquireLoop.unsubscribe();
+      if (this.#state === 'holding' && this.#line.size === 0) this.#acquireLoop.unsubscribe();
     });
   }
 
   #startTurn(waiter: Waiter, lease: Lease, via: LockVia): void {
-    this.#waiting.delete(waiter);
-    const hasNext = this.#waiting.size > 0;
-    if (!hasNext) this.#waitTimeouts?.stop();
-    const beganAt = now();
-    const isCheckDue = beganAt >= this.#askAt && beganAt < this.#passOnAt;
-    if (hasNext && isCheckDue) void this.#checkContention(lease, beganAt);
     this.#turns++;
-    this.#lastTurn = { beganAt, isOfHandle: !waiter.request.mayShare };
+    this.#lastTurn = { beganAt: now(), isOfHandle: !waiter.request.mayShare };
     let [hasPassed, hasEnded, isAgain] = [false, false, false];
     waiter.startTurn({
       lease,
       via,
       pass: (take) => {
-        const next = this.first(lease.shared);
+        const next = this.#line.first(lease.shared);
         // A turn that runs again waits for the key's row. An admission that is sent with this COMMIT would get the row first, and so
         // would each later one.
         if (hasPassed || hasEnded || this.#runAgain > 0 || next === undefined) return undefined;
@@ -239,29 +214,11 @@ export class KeyQueue implements WaiterQueue {
   /** The hint costs one command, so it is not sent if hardly anybody is there to get it. */
   #hint(lease: Lease): void {
     const { hint } = this.#dependencies.store;
-    const staysHere = this.#waiting.size > 0 && now() < this.#passOnAt;
-    // The process that this one has waited for is likely to want the key again.
-    const isWanted = lease.contended || lease.wasElsewhere;
+    const staysHere = this.#line.size > 0 && now() < this.#passOnAt;
     // The work of the turn before it may run again, where its COMMIT was refused. The lease is kept for both.
-    if (!isWanted || staysHere || this.#turns > 1 || lease.shared || lease.loss || hint === undefined) return;
+    if (!lease.isWanted || staysHere || this.#turns > 1 || lease.shared || lease.loss || hint === undefined) return;
     this.#isHinted = true;
     void hint.call(this.#dependencies.store, lease).catch(() => {});
-  }
-
-  /** @param since when no other process waited, as far as is known: the time counts from there. */
-  #passOnLater(since: number): void {
-    const { passOnAfter } = this.#dependencies;
-    this.#passOnAt = since + passOnAfter;
-    // Half of it: of turns that are shorter than `passOnAfter`, one begins between the two.
-    this.#askAt = since + passOnAfter / 2;
-  }
-
-  /** If no other process waits, the lease stays here without a pause. */
-  async #checkContention(lease: Lease, sentAt: number): Promise<void> {
-    this.#askAt = Number.POSITIVE_INFINITY;
-    const state = await this.#dependencies.store.inspect(this.key).catch(() => undefined);
-    lease.contended = state?.waiting !== 0;
-    if (this.#lease === lease && state?.holder === lease.holder && state.waiting === 0) this.#passOnLater(sentAt);
   }
 
   /**
@@ -269,7 +226,7 @@ export class KeyQueue implements WaiterQueue {
    * releases it.
    */
   #passOn(lease: Lease, via: LockVia = 'lease'): void {
-    const next = this.first(lease.shared);
+    const next = this.#line.first(lease.shared);
     if (next && this.#mayPassTo(next, lease)) {
       this.#state = 'holding';
       this.#startTurn(next, lease, via);
@@ -296,7 +253,7 @@ export class KeyQueue implements WaiterQueue {
     const sentAt = now();
     try {
       if (await this.#acquireLoop.answered(this.#dependencies.store.yield(claim), sentAt)) {
-        const kept = new Lease(claim, sentAt, lease.shared);
+        const kept = new Lease(claim, sentAt, { shared: lease.shared });
         if (kept.loss === undefined) return this.#take(kept, 'lease');
         this.#dependencies.releases.send(claim);
       } else {
@@ -312,7 +269,7 @@ export class KeyQueue implements WaiterQueue {
   #release(lease: Lease): void {
     this.#dropLease(lease);
     this.#dependencies.releases.send(lease);
-    if (this.#waiting.size > 0) void this.#acquire();
+    if (this.#line.size > 0) void this.#acquire();
     else this.#becomeIdle();
   }
 

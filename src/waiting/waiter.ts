@@ -3,7 +3,7 @@ import { type AbortListener, offAbort, onAbort } from '../base/abort-listeners.j
 import { withCaller } from '../base/caller.js';
 import { after, now, stop, type Timer } from '../base/clock.js';
 import type { LockTimeoutError, LockUnavailableError } from '../base/errors.js';
-import type { Turn } from './lease.js';
+import type { Turn } from './lease-set.js';
 import type { LeaseRequest, PreopenMoment } from './request.js';
 
 /** Callers whose wait times end within this time of each other give up together; milliseconds. */
@@ -15,15 +15,6 @@ export interface TurnUser<R> {
   useTurn(turn: Turn): Promise<R>;
 }
 
-/** The queue that a caller waits in. */
-export interface WaiterQueue {
-  /** The error of a caller whose wait time is over. */
-  timeoutError(request: LeaseRequest): LockTimeoutError | LockUnavailableError;
-  /** Called when the caller has to wait. */
-  waits(caller: Waiter): void;
-  left(caller: Waiter): void;
-}
-
 /**
  * A caller that waits for its turn. It gets its turn, gives up, or is turned away.
  *
@@ -32,7 +23,7 @@ export interface WaiterQueue {
  */
 export class Waiter extends AsyncResource implements AbortListener {
   readonly request: LeaseRequest;
-  readonly #queue: WaiterQueue;
+  readonly #line: Line;
   readonly #user: TurnUser<unknown> | undefined;
   readonly #resolve: (result: unknown) => void;
   #hasStartedWaiting = false;
@@ -44,13 +35,14 @@ export class Waiter extends AsyncResource implements AbortListener {
    */
   constructor(
     request: LeaseRequest,
-    queue: WaiterQueue,
+    line: Line,
     user: TurnUser<unknown> | undefined,
     resolve: (result: unknown) => void,
   ) {
     super('fenced-lock caller', { requireManualDestroy: true });
     this.request = request;
-    this.#queue = queue;
+    this.#line = line;
+    line.add(this);
     this.#user = user;
     this.#resolve = resolve;
     onAbort(request.options.signal, this);
@@ -68,7 +60,7 @@ export class Waiter extends AsyncResource implements AbortListener {
     if (this.#hasStartedWaiting) return;
     this.#hasStartedWaiting = true;
     if (deadline.passed) this.giveUp();
-    else this.#queue.waits(this);
+    else this.#line.waits(this);
   }
 
   /** For a caller that may be waiting already: `startWaiting` would discard a transaction that was begun ahead for it. */
@@ -82,6 +74,7 @@ export class Waiter extends AsyncResource implements AbortListener {
   }
 
   startTurn(turn: Turn): void {
+    this.#line.remove(this);
     const user = this.#user;
     if (user === undefined) {
       this.#resolve(turn);
@@ -95,13 +88,13 @@ export class Waiter extends AsyncResource implements AbortListener {
   turnAway(error: unknown): void {
     this.#end();
     this.request.preopen?.discard();
-    this.#queue.left(this);
+    this.#line.left(this);
     this.#resolve(rejected(error));
   }
 
   /** Called when the wait time is over. */
   giveUp(): void {
-    this.turnAway(this.#queue.timeoutError(this.request));
+    this.turnAway(this.#line.timeoutError(this.request));
   }
 
   /** Called when the caller's signal aborts. */
@@ -128,21 +121,68 @@ async function rejected(error: unknown): Promise<never> {
   throw withCaller(error);
 }
 
+interface LineEvents {
+  /** The error of a caller whose wait time is over. */
+  timeoutError(request: LeaseRequest): LockTimeoutError | LockUnavailableError;
+  /** A caller has to wait. */
+  onWait(): void;
+  /** The last caller has given up, or was turned away. */
+  onDeserted(): void;
+}
+
 /**
- * The wait timeouts of all callers of a queue, on one timer: there may be thousands of callers, and a timer each would
- * cost more than the callers.
+ * The callers of this process that wait for a key, first come first served. Their wait times share one timer: there may be
+ * thousands of callers, and a timer each would cost more than the callers.
  */
-export class WaitTimeouts {
-  readonly #waiters: ReadonlySet<Waiter>;
+export class Line {
+  readonly #waiters = new Set<Waiter>();
+  readonly #events: LineEvents;
   #timer: Timer | undefined;
   #firesAt = Number.POSITIVE_INFINITY;
 
-  constructor(waiters: ReadonlySet<Waiter>) {
-    this.#waiters = waiters;
+  constructor(events: LineEvents) {
+    this.#events = events;
   }
 
-  /** Adds a caller with this many milliseconds left. */
-  add(remaining: number): void {
+  get size(): number {
+    return this.#waiters.size;
+  }
+
+  /** The first caller; with `sharing`, the first that can do without a lease of its own. `undefined` if there is none. */
+  first(sharing = false): Waiter | undefined {
+    for (const waiter of this.#waiters) if (!sharing || waiter.request.mayShare) return waiter;
+    return undefined;
+  }
+
+  turnAllAway(error: unknown): void {
+    for (const waiter of this.#waiters) waiter.turnAway(error);
+  }
+
+  /** Its waiters call this method and those that follow. */
+  timeoutError(request: LeaseRequest): LockTimeoutError | LockUnavailableError {
+    return this.#events.timeoutError(request);
+  }
+
+  add(waiter: Waiter): void {
+    this.#waiters.add(waiter);
+  }
+
+  waits({ request }: Waiter): void {
+    this.#events.onWait();
+    this.#fireIn(request.deadline.remaining);
+  }
+
+  remove(waiter: Waiter): void {
+    this.#waiters.delete(waiter);
+    if (this.#waiters.size === 0) this.#stopTimer();
+  }
+
+  left(waiter: Waiter): void {
+    this.remove(waiter);
+    if (this.#waiters.size === 0) this.#events.onDeserted();
+  }
+
+  #fireIn(remaining: number): void {
     const at = now() + remaining;
     if (at >= this.#firesAt) return;
     stop(this.#timer);
@@ -150,14 +190,13 @@ export class WaitTimeouts {
     this.#timer = after(remaining, () => this.#check());
   }
 
-  /** Called when no caller waits any more. */
-  stop(): void {
+  #stopTimer(): void {
     stop(this.#timer);
     this.#firesAt = Number.POSITIVE_INFINITY;
   }
 
   #check(): void {
-    this.stop();
+    this.#stopTimer();
     let next = Number.POSITIVE_INFINITY;
     for (const waiter of this.#waiters) {
       if (!waiter.isWaiting) continue;
@@ -165,6 +204,6 @@ export class WaitTimeouts {
       if (deadline.passed) waiter.giveUp();
       else next = Math.min(next, deadline.remaining);
     }
-    if (Number.isFinite(next)) this.add(Math.max(next, TOGETHER));
+    if (Number.isFinite(next)) this.#fireIn(Math.max(next, TOGETHER));
   }
 }

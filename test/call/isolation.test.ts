@@ -23,14 +23,6 @@ describeWithShop('the isolation level', () => {
     expect(await handle.$transaction(levelOf)).toBe('serializable');
   });
 
-  test('is that of the call, before that of `defaults`, before that of the client', async () => {
-    const defaults = { isolationLevel: 'RepeatableRead' } as const;
-    const { prisma } = shop.client({ transactionOptions, defaults });
-    const { key } = await shop.product(1);
-    expect(await prisma.$withLock(key, levelOf)).toBe('repeatable read');
-    expect(await prisma.$withLock(key, levelOf, { isolationLevel: 'ReadCommitted' })).toBe('read committed');
-  });
-
   type Run = (key: string, work: () => Promise<void>) => Promise<unknown>;
   const ways: Array<[what: string, run: (prisma: ShopClient) => Run]> = [
     ['$withLock', (prisma) => (key, work) => prisma.$withLock(key, work)],

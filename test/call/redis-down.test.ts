@@ -1,7 +1,5 @@
-import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
-import { startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { outages } from './outages.js';
 
@@ -56,29 +54,6 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'throw'", (redis) => {
     await end();
     expect(await patient).toBe('in');
   });
-
-  test.each(['toServer', 'toClient'] as const)(
-    'a line that is silent %s is bounded in the same way',
-    async (direction) => {
-      const { hostname: host, port } = new URL(redis().url);
-      const proxy = await startFaultProxy({ host, port: Number(port) });
-      const line = new Redis(proxy.url(redis().url));
-      line.on('error', () => {});
-      shop.closeLater(() => line.disconnect());
-      shop.closeLater(() => proxy.close());
-      const { prisma } = await warm({ redis: line });
-      const { key } = await shop.product(10);
-      proxy.silence(direction);
-      const since = performance.now();
-      const call = prisma.$withLock(key, () => 'in', { waitTime: 300 });
-      await expect(call).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE', key });
-      expect(performance.now() - since).toBeLessThan(OWN_DEFAULTS);
-      proxy.resume();
-      // The lease that it was given without hearing of it was given back.
-      expect(await shop.client().prisma.$withLock(key, () => 'in')).toBe('in');
-      expect(await prisma.$withLock(key, () => 'in')).toBe('in');
-    },
-  );
 
   test.each(['frozen', 'dead'])('%s: work that has its lease ends as it would have, and commits', async (how) => {
     const { prisma } = await warm();

@@ -154,20 +154,6 @@ describe('where the extension is applied', () => {
   const fn = () => 1;
   test.each<[string, (prisma: Record<string, (...given: unknown[]) => Promise<unknown>>) => unknown, string, string]>([
     ['fn, key', (prisma) => prisma['$withLock']?.(fn, 'stock:1'), 'not a function', '$withLock(key, fn, options)'],
-    [
-      'key, options, fn',
-      (prisma) => prisma['$withLock']?.('stock:1', { waitTime: 1 }, fn),
-      'not an object',
-      '$withLock(key, fn, options)',
-    ],
-    ['options, key', (prisma) => prisma['$withLock']?.({}, 'stock:1'), 'not an object', '$withLock(key, fn, options)'],
-    ['no fn', (prisma) => prisma['$withLock']?.('stock:1'), 'not undefined', '$withLock(key, fn, options)'],
-    [
-      'fn, key of try',
-      (prisma) => prisma['$tryWithLock']?.(fn, ['a']),
-      'not a function',
-      '$tryWithLock(key, fn, options)',
-    ],
     ['two keys', (prisma) => prisma['$tryWithLock']?.('a', ['b'], fn), 'not a list', '$tryWithLock(key, fn, options)'],
     [
       'key, fn, interval',

@@ -22,28 +22,6 @@ describe('startPostgres', () => {
   const insert = (table = 'stock', id = 1) =>
     withClient(url, (client) => client.query(`INSERT INTO ${table} VALUES (${id})`));
 
-  test('starts the PostgreSQL from npm and says which', async () => {
-    const { rows } = await withClient(server.url, (client) =>
-      client.query<{ server_version: string }>('SHOW server_version'),
-    );
-    expect(server).toMatchObject({ kind: 'embedded', supervised: true, version: rows[0]?.server_version });
-  });
-
-  test('is durable: fsync and synchronous_commit are on', async () => {
-    const { rows } = await withClient(url, (client) =>
-      client.query("SELECT setting FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit')"),
-    );
-    expect(rows).toEqual([{ setting: 'on' }, { setting: 'on' }]);
-  });
-
-  test('gives the url of another user', async () => {
-    await withClient(server.url, (client) => client.query("CREATE ROLE app LOGIN PASSWORD 'p@ss'"));
-    const { rows } = await withClient(server.urlFor('app', 'p@ss'), (client) =>
-      client.query('SELECT current_user AS me'),
-    );
-    expect(rows).toEqual([{ me: 'app' }]);
-  });
-
   test('keeps committed rows through a crash, and no others', async () => {
     await insert();
     await withClient(url, async (client) => {
@@ -53,16 +31,6 @@ describe('startPostgres', () => {
     });
     await server.start();
     expect(await count(url, 'stock')).toBe(1);
-  });
-
-  test('a kill takes the port and the process away, until it is started again with a new one', async () => {
-    const before = server.pid;
-    await server.killHard();
-    expect(() => process.kill(before, 0)).toThrow('ESRCH');
-    await expect(count(url, 'stock')).rejects.toThrow('ECONNREFUSED');
-    await server.start();
-    expect(server.pid).not.toBe(before);
-    expect(await count(url, 'stock')).toBe(0);
   });
 
   test('a crash and an immediate restart empty an unlogged table', async () => {
@@ -85,25 +53,6 @@ describe('startPostgres', () => {
       server.thaw();
       expect(await answer).toEqual([{ two: 2 }]);
     });
-  });
-
-  test('two run side by side and know nothing of each other', async () => {
-    const other = await startPostgres();
-    try {
-      expect(other.port).not.toBe(server.port);
-      await insert();
-      await expect(count(other.url, 'stock')).rejects.toThrow('does not exist');
-    } finally {
-      await other.stop();
-    }
-  });
-
-  test('takes settings', async () => {
-    const other = await startPostgres({ settings: { max_connections: '17' } });
-    const { rows } = await withClient(other.url, (client) => client.query('SHOW max_connections')).finally(() =>
-      other.stop(),
-    );
-    expect(rows).toEqual([{ max_connections: '17' }]);
   });
 
   test('a setting that it does not know is an error with the words of the log', async () => {

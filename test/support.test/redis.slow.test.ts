@@ -16,13 +16,6 @@ describeWithRedis('startRedis', (redis) => {
   });
   afterEach(() => client.disconnect());
 
-  test('starts a real server and says which', async () => {
-    const { kind, version, pid } = redis();
-    expect(['redis-server', 'valkey-server']).toContain(kind);
-    expect(await client.info('server')).toContain(`_version:${version}`);
-    expect(await client.info('server')).toContain(`process_id:${pid}`);
-  });
-
   test('frozen it answers nobody; thawed it goes on with its data', async () => {
     await client.set('key', 'kept');
     redis().freeze();
@@ -30,21 +23,6 @@ describeWithRedis('startRedis', (redis) => {
     expect(await Promise.race([answer, new Promise((resolve) => setTimeout(resolve, 200, 'silence'))])).toBe('silence');
     redis().thaw();
     expect(await answer).toBe('kept');
-  });
-
-  test('killed and started again it is empty, on the same port', async () => {
-    await client.set('key', 'lost');
-    await redis().killHard();
-    await redis().start();
-    expect(await client.get('key')).toBeNull();
-  });
-
-  test('takes arguments', async () => {
-    const other = await startRedis({ args: ['--databases', '3'] });
-    const second = new Redis(other.url);
-    expect(await second.config('GET', 'databases')).toEqual(['databases', '3']);
-    second.disconnect();
-    await other.stop();
   });
 
   test('stopped, also twice and frozen, it leaves no process and no directory', async () => {

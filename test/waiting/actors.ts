@@ -6,7 +6,7 @@ import type { Emit, FencedLockEvent } from '../../src/base/events.js';
 import { namesOf } from '../../src/redis/names.js';
 import { RedisStore } from '../../src/redis/store.js';
 import type { MemoryStore } from '../../src/stores/memory.js';
-import type { Turn } from '../../src/waiting/lease.js';
+import type { Turn } from '../../src/waiting/lease-set.js';
 import { Renewal } from '../../src/waiting/renewal.js';
 import type { LeaseOptions, LeaseRequest } from '../../src/waiting/request.js';
 import { WaitingRoom, type WaitingRoomOptions } from '../../src/waiting/room.js';

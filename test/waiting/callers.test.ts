@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { LockTimeoutError } from '../../src/base/errors.js';
 import { describeWithShop } from '../support/shop.js';
-import { someKey, Tally, turnOfLoop } from './actors.js';
+import { someKey, Tally } from './actors.js';
 import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage, sites } from './watched-redis.js';
 
 vi.mock('../../src/base/clock.js', async (original) => {
@@ -12,7 +12,7 @@ vi.mock('../../src/base/clock.js', async (original) => {
 describeWithShop('the callers of one process', () => {
   const stage = setStage();
 
-  describe.each(sites(stage))('$name', ({ actor, expectNothingLeft }) => {
+  describe.each(sites(stage))('$name', ({ actor }) => {
     test('get the lease in the order in which they came', async () => {
       const [holder, caller] = [actor(), actor()];
       const key = someKey();
@@ -27,59 +27,6 @@ describeWithShop('the callers of one process', () => {
       await holder.release(first);
       await Promise.all(callers);
       expect(order).toEqual(Array.from({ length: 20 }, (_, index) => index));
-    });
-
-    test('one that gives up just after it was called has its turn, and the next one comes behind it', async () => {
-      const [caller, key] = [actor(), someKey()];
-      const first = await caller.acquire(key);
-      const abort = new AbortController();
-      const called = caller.acquire(key, { signal: abort.signal });
-      const next = caller.acquire(key);
-      first.end();
-      abort.abort(new Error('too late'));
-      const second = await called;
-      await turnOfLoop();
-      expect(caller.room.waitingByKey().get(key)).toBe(1);
-      second.end();
-      await caller.release(await next);
-      await expectNothingLeft(caller, key);
-    });
-
-    test('one that gives up just before it would be called is passed over', async () => {
-      const [caller, key] = [actor(), someKey()];
-      const first = await caller.acquire(key);
-      const abort = new AbortController();
-      const gone = caller.acquire(key, { signal: abort.signal });
-      const next = caller.acquire(key);
-      abort.abort('enough');
-      first.end();
-      await expect(gone).rejects.toBe('enough');
-      await caller.release(await next);
-      await expectNothingLeft(caller, key);
-    });
-
-    test('leaving twice calls one caller, not two', async () => {
-      const [caller, key] = [actor(), someKey()];
-      const first = await caller.acquire(key);
-      const second = caller.acquire(key);
-      void caller.acquire(key);
-      first.end();
-      first.end();
-      await second;
-      await turnOfLoop();
-      expect(caller.room.waitingByKey().get(key)).toBe(1);
-    });
-
-    test('one that fails at the head lets the next one go on', async () => {
-      const caller = actor();
-      const [holder, key] = [actor(), someKey()];
-      const first = await holder.acquire(key);
-      const failing = caller.acquire(key, { waitTime: 100 });
-      const next = caller.acquire(key);
-      await expect(failing).rejects.toBeInstanceOf(LockTimeoutError);
-      await holder.release(first);
-      await caller.release(await next);
-      await expectNothingLeft(caller, key);
     });
 
     test('one without a wait time is refused at once where another one is before it, and Redis is not asked', async () => {

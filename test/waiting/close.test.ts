@@ -73,24 +73,6 @@ describeWithShop('closing the waiting room', () => {
     await expectFree(stage(), key);
   });
 
-  test('a caller that is gone before its look says no leaves no timer behind', async () => {
-    const [holder, actor, key] = [direct(), direct(), someKey()];
-    const first = await holder.acquire(key);
-    const [answered, answer] = [gate(), gate()];
-    actor.store.beforeAnswer = () => {
-      answered.open();
-      return answer.opened;
-    };
-    const caller = new AbortController();
-    const gone = actor.acquire(key, { signal: caller.signal });
-    await answered.opened;
-    caller.abort(new Error('gone'));
-    await expect(gone).rejects.toThrow('gone');
-    answer.open();
-    await expectNothingLeft(stage(), actor, key);
-    await holder.release(first);
-  });
-
   test('nobody is let in meanwhile, for a new key neither, and everybody afterwards', async () => {
     const [actor, key] = [direct(), someKey()];
     const turn = await actor.acquire(key);
@@ -101,15 +83,6 @@ describeWithShop('closing the waiting room', () => {
     turn.end();
     await closing;
     await actor.release(await actor.acquire(key));
-  });
-
-  test('of an empty one resolves, and closing twice does', async () => {
-    const [actor, key] = [direct(), someKey()];
-    await actor.room.close();
-    const turn = await actor.acquire(key);
-    const closing = [actor.room.close(), actor.room.close()];
-    turn.end();
-    await Promise.all(closing);
   });
 
   test('a release that fails is an event, and no reason to wait for ever', async () => {
@@ -141,15 +114,6 @@ describeWithShop('taking over a lease', () => {
     await successor.room.close();
     expect(successor.store.released.count).toBe(1);
     await expectFree(stage(), key);
-  });
-
-  test('it is renewed where that was asked for', async () => {
-    const [holder, successor, key] = [direct(), direct(), someKey()];
-    const { lease } = await holder.acquire(key, { leaseTime: 600 });
-    const turn = await successor.room.takeOver({ key, holder: lease.holder, leaseTime: 600 }, 'successor', forLong());
-    await successor.store.extended.reach(4);
-    expect(turn.lease.loss).toBeUndefined();
-    await successor.release(turn);
   });
 
   test('of what is gone is a LockLostError', async () => {

@@ -1,5 +1,4 @@
 import { expect, test, vi } from 'vitest';
-import { untilHolds } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
 import { type Asked, FOR_EVER, someKey, turnOfLoop } from './actors.js';
 import { clock } from './stopped-clock.js';
@@ -33,21 +32,6 @@ describeWithShop('a turn that passes the key on', () => {
     expect((await second).lease).toBe(first.lease);
     expect(actor.room.waitingByKey().get(key)).toBe(1);
     expect(await sent()).toEqual([]);
-  });
-
-  test('passes it once, however often it tries', async () => {
-    const { actor, key, first } = await line();
-    first.pass(take);
-    expect(first.pass(take)).toBeUndefined();
-    await turnOfLoop();
-    expect(actor.room.waitingByKey().get(key)).toBe(1);
-  });
-
-  test('keeps it where the next one is not to be had', async () => {
-    const { actor, key, first } = await line();
-    expect(first.pass(() => undefined)).toBeUndefined();
-    await turnOfLoop();
-    expect(actor.room.waitingByKey().get(key)).toBe(2);
   });
 
   test.each(['the first', 'the next'] as const)(
@@ -120,29 +104,5 @@ describeWithShop('a turn that passes the key on', () => {
     first.end();
     await turnOfLoop();
     expect(actor.room.waitingByKey().get(key)).toBe(2);
-  });
-
-  test('passes nothing once it is over', async () => {
-    const { actor, key, first, second } = await line();
-    first.end();
-    await second;
-    expect(first.pass(take)).toBeUndefined();
-    await turnOfLoop();
-    expect(actor.room.waitingByKey().get(key)).toBe(1);
-  });
-
-  test('where no other process waits the key stays without a question, however many turns there are', async () => {
-    const [actor, key] = [direct({ passOnAfter: 50 }), someKey()];
-    let turn = await actor.acquire(key);
-    const waiting = Array.from({ length: 30 }, () => actor.acquire(key));
-    for (const next of waiting) {
-      clock.now += 20;
-      // The answer to the question asked ahead.
-      await untilHolds(() => expect(turn.pass(take)).toBe('taken'));
-      turn.end();
-      turn = await next;
-    }
-    turn.end();
-    expect(actor.store.yielding.count).toBe(0);
   });
 });

@@ -7,7 +7,7 @@ import type { LeaseStore } from '../../src/waiting/store.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
 import { type Actor, type Asked, holderOf, leaseName, PREFIX, someKey } from './actors.js';
-import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage } from './watched-redis.js';
+import { direct, expectFree, expectNothingLeft, sentAbout, setStage } from './watched-redis.js';
 
 vi.mock('../../src/base/clock.js', async (original) => {
   const { counted } = await import('./counted-clock.js');
@@ -45,13 +45,6 @@ describeWithShop('the hand-over inside a process', () => {
     expect(sent).toEqual(['acquire', 'release']);
   });
 
-  test('where each turn is to pass the key on, goes on as long as nobody else waits, and every turn asks that', async () => {
-    const [actor, key] = [direct({ passOnAfter: 0 }), someKey()];
-    const { holders, sent } = await chain(actor, key, times(3));
-    expect(holders.size).toBe(1);
-    expect(sent).toEqual(['acquire', 'yield', 'yield', 'release']);
-  });
-
   test('a caller whose lease is not renewed gets one with its full time', async () => {
     const [actor, key] = [direct(), someKey()];
     const first = await actor.acquire(key);
@@ -79,19 +72,6 @@ describeWithShop('the hand-over inside a process', () => {
     expect(left).toBeGreaterThan(0);
     expect(left).toBeLessThanOrEqual(5_000);
     await actor.release(await second);
-  });
-
-  test('if the first gives up while its look is under way, the next gets the lease time that it asked for', async () => {
-    const [actor, key] = [direct(), someKey()];
-    const caller = new AbortController();
-    const gone = actor.acquire(key, { leaseTime: 60_000, signal: caller.signal });
-    const next = actor.acquire(key, { leaseTime: 5_000 });
-    caller.abort('enough');
-    await expect(gone).rejects.toBe('enough');
-    expect((await next).lease.leaseTime).toBe(5_000);
-    await actor.release(await next);
-    await expectNothingLeft(stage(), actor, key);
-    await expectFree(stage(), key);
   });
 
   test('a lease that was lost between two turns is not handed over: the next caller waits for one of its own', async () => {
@@ -148,23 +128,6 @@ describeWithShop('the hand-over inside a process', () => {
     await expectFree(stage(), key);
   });
 
-  test('a lease that is handed over is renewed on, and one that was given back is not', async () => {
-    const [actor, key] = [direct(), someKey()];
-    const first = await actor.acquire(key, { leaseTime: 600 });
-    const next = actor.acquire(key, { leaseTime: 600 });
-    first.end();
-    const second = await next;
-    await actor.store.extended.reach(2);
-    expect(second.lease.loss).toBeUndefined();
-    const extensions = actor.store.extensions.length;
-    await actor.release(second);
-    const other = await actor.acquire(someKey(), { leaseTime: 600 });
-    await actor.store.extended.reach(extensions + 2);
-    const claims = actor.store.extensions.slice(extensions).flatMap((extension) => extension.claims);
-    expect(new Set(claims)).toEqual(new Set([other.lease]));
-    await actor.release(other);
-  });
-
   test('the end of the last turn sends the release at once: whoever looks next has the key by its first look', async () => {
     const [actor, other, key] = [direct(), direct(), someKey()];
     await other.release(await other.acquire(someKey()));
@@ -177,19 +140,6 @@ describeWithShop('the hand-over inside a process', () => {
     }
     await actor.store.released.settled();
     expect(await sentAbout(stage(), key)).toEqual(Array(4).fill(['acquire', 'release']).flat());
-  });
-
-  test('a lease that was taken while another process waited is known to be waited for, and one that was not is not', async () => {
-    const [holder, first, second, key] = [direct(), direct(), direct(), someKey()];
-    const held = await holder.acquire(key);
-    expect(held.lease.contended).toBe(false);
-    const { turn: next } = await asleep(first, key);
-    const { turn: last } = await asleep(second, key);
-    held.end();
-    expect((await next).lease.contended).toBe(true);
-    (await next).end();
-    expect((await last).lease.contended).toBe(false);
-    (await last).end();
   });
 
   test('the loss of a lease is an event, once', async () => {

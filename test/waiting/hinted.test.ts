@@ -3,7 +3,7 @@ import { namesOf } from '../../src/redis/names.js';
 import type { Preopen, PreopenMoment } from '../../src/waiting/request.js';
 import { untilHolds } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
-import { holderOf, leaseName, PREFIX, queueName, someKey } from './actors.js';
+import { type Actor, holderOf, leaseName, PREFIX, queueName, someKey } from './actors.js';
 import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage } from './watched-redis.js';
 
 vi.mock('../../src/base/clock.js', async (original) => {
@@ -31,15 +31,22 @@ class Opened implements Preopen {
 describeWithShop('a hint', () => {
   const stage = setStage();
 
+  /** A turn under a lease of which it is not known that nobody waits for it. */
+  async function wanted(holder: Actor, key: string) {
+    const before = await holder.acquire(key, { leaseTime: 30_000 });
+    const turn = holder.acquire(key);
+    before.end();
+    return await turn;
+  }
+
   /** A holder that is about to commit, and a contender that has heard of it. */
   async function hinted(asked: { renew?: boolean } = {}) {
     const [holder, contender, key] = [direct(), direct(), someKey()];
-    const first = await holder.acquire(key);
+    const first = await wanted(holder, key);
     const preopen = new Opened();
     const { turn } = await asleep(contender, key, { preopen, ...asked });
     const { heard, looks } = contender.store;
     const before = looks.count;
-    first.lease.contended = true;
     first.hint();
     await heard.reach(heard.count + 1);
     expect(preopen.noted).toEqual(['commit']);
@@ -127,11 +134,10 @@ describeWithShop('a hint', () => {
 
   test('is not sent while the turn before it still uses the lease', async () => {
     const [holder, key] = [direct(), someKey()];
-    const first = await holder.acquire(key);
+    const first = await wanted(holder, key);
     const local = holder.acquire(key);
     first.pass(() => ({}));
     const second = await local;
-    first.lease.contended = true;
     second.hint();
     await holder.store.hinted.settled();
     expect(holder.store.hinted.count).toBe(0);

@@ -3,8 +3,8 @@ import { LockTimeoutError, LockUnavailableError } from '../../src/base/errors.js
 import { namesOf } from '../../src/redis/names.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { untilHolds } from '../support/eventually.js';
-import { describeWithShop, gate } from '../support/shop.js';
-import { FOR_EVER, holderOf, leaseName, PREFIX, someKey, turnOfLoop } from './actors.js';
+import { describeWithShop } from '../support/shop.js';
+import { holderOf, leaseName, PREFIX, someKey, turnOfLoop } from './actors.js';
 import { asleep, direct, expectNothingLeft, setStage, throughProxy } from './watched-redis.js';
 
 vi.mock('../../src/base/clock.js', async (original) => {
@@ -23,43 +23,6 @@ describeWithShop('a contender', () => {
       contender.store.beforeWatch = () => holder.release(first);
       await contender.release(await contender.acquire(key));
       expect(contender.store.looks.count).toBe(2);
-    });
-
-    test('a release while the contender sleeps wakes it', async () => {
-      const [holder, contender] = [direct(), direct()];
-      const key = someKey();
-      const first = await holder.acquire(key);
-      const { turn } = await asleep(contender, key);
-      await holder.release(first);
-      await contender.release(await turn);
-      expect(contender.store.looks.count).toBe(3);
-    });
-
-    test('a release while the answer of the second look is under way is not missed', async () => {
-      const [holder, contender] = [direct(), direct()];
-      const key = someKey();
-      const first = await holder.acquire(key);
-      contender.store.beforeAnswer = async (look) => {
-        if (look !== 2) return;
-        // Heard by the same connection, so the contender has been told too.
-        const told = gate();
-        const watch = await contender.store.watch(key, () => told.open());
-        await holder.release(first);
-        await told.opened;
-        watch.close();
-      };
-      await contender.release(await contender.acquire(key));
-      expect(contender.store.looks.count).toBe(3);
-    });
-
-    test('a wake-up that is lost costs no more than the rest of the lease', async () => {
-      const [holder, contender] = [direct(), direct()];
-      const key = someKey();
-      await holder.acquire(key, { leaseTime: 400, renew: false });
-      // Nobody releases it and nobody says that it ends; the contender would wait for days.
-      const held = await contender.acquire(key, { waitTime: FOR_EVER });
-      expect(held.lease.loss).toBeUndefined();
-      await contender.release(held);
     });
 
     test('a key of ours that never ends is no reason to ask again and again', async () => {
@@ -93,15 +56,6 @@ describeWithShop('a contender', () => {
       await expect(contender.acquire(key, { waitTime: 150 })).rejects.toBeInstanceOf(LockTimeoutError);
       await expectNothingLeft(stage(), contender, key);
       expect(await holderOf(stage().admin, key)).toBe(first.lease.holder);
-    });
-
-    test('without a wait time it looks once, and takes what is free', async () => {
-      const contender = direct();
-      const key = someKey();
-      const held = await contender.acquire(key, { waitTime: 0 });
-      await expect(direct().acquire(key, { waitTime: 0 })).rejects.toBeInstanceOf(LockTimeoutError);
-      await contender.release(held);
-      expect(contender.store.looks.count).toBe(1);
     });
 
     test('a caller who waits in the local queue gets the LockTimeoutError too, and its place is gone', async () => {

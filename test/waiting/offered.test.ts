@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { namesOf } from '../../src/redis/names.js';
 import { untilHolds } from '../support/eventually.js';
 import { describeWithShop, gate } from '../support/shop.js';
-import { PREFIX, queueName, receivers, someKey } from './actors.js';
+import { PREFIX, queueName, someKey } from './actors.js';
 import { asleep, direct, setStage } from './watched-redis.js';
 
 vi.mock('../../src/base/clock.js', async (original) => {
@@ -69,34 +69,5 @@ describeWithShop('an offer', () => {
     await holder.release(first);
     await contender.release(await turn);
     expect(noted).toEqual(['opened']);
-  });
-
-  test('to somebody else, or a release without an offer, begins nothing', async () => {
-    const [holder, contender, key] = [direct(), direct(), someKey()];
-    const { noted, preopen } = noting();
-    const first = await holder.acquire(key);
-    const { turn } = await asleep(contender, key, { preopen });
-    noted.length = 0;
-    const looks = contender.store.answers.count;
-    const { wake } = namesOf(PREFIX, key);
-    await stage().admin.publish(wake, 'somebody 1000');
-    await stage().admin.publish(wake, 'look');
-    await contender.store.answers.reach(looks + 1);
-    await untilHolds(() => expect(noted).toEqual(['discarded']));
-    await holder.release(first);
-    await contender.release(await turn);
-  });
-
-  test('is not heard by the one that made it, who listens only while it waits', async () => {
-    const [first, second, key] = [direct(), direct(), someKey()];
-    const before = await first.acquire(key);
-    const { turn } = await asleep(second, key);
-    await first.release(before);
-    const mine = await turn;
-    await untilHolds(async () => expect(await receivers(stage().admin, key)).toBe(0));
-    const next = await asleep(first, key);
-    expect(await receivers(stage().admin, key)).toBe(1);
-    await second.release(mine);
-    await first.release(await next.turn);
   });
 });

@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
-import { namesOf } from '../../src/redis/names.js';
 import type { Claim, LeaseStore } from '../../src/waiting/store.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
-import { holderOf, leaseName, PREFIX, someKey } from './actors.js';
+import { holderOf, leaseName, someKey } from './actors.js';
 import { ObservedStore } from './observed-store.js';
 import { asleep, direct, expectFree, setStage, throughProxy } from './watched-redis.js';
 
@@ -107,25 +106,6 @@ describeWithShop('a release', () => {
     await expectFree(stage(), key);
   });
 
-  test('that a server has forgotten is sent again, also where the key was passed on without one', async () => {
-    const [holder, contender, key] = [direct(), direct(), someKey()];
-    const turn = await holder.acquire(key);
-    const { holder: id } = turn.lease;
-    // Another lease time: it cannot have this lease as it is.
-    const own = holder.acquire(key, { leaseTime: 50_000 });
-    const { turn: next } = await asleep(contender, key);
-    const looks = holder.store.answers.count;
-    turn.end();
-    const other = await next;
-    await holder.store.answers.reach(looks + 2);
-    await stage().admin.set(leaseName(key), id, 'PX', 60_000);
-    // As after a reconnect everybody looks.
-    await stage().admin.publish(namesOf(PREFIX, key).wake, 'look');
-    await holder.release(await own);
-    await contender.release(other);
-    await expectFree(stage(), key);
-  });
-
   test('that a server has forgotten is sent again when the client is connected again, though nobody here wants the key', async () => {
     const key = someKey();
     const holder = throughProxy(stage());
@@ -139,15 +119,5 @@ describeWithShop('a release', () => {
     await expectFree(stage(), key);
     await holder.room.close();
     expect(holder.redis.listenerCount('ready')).toBe(listeners);
-  });
-
-  test('is sent again for nobody else', async () => {
-    const [holder, contender, key] = [direct(), direct(), someKey()];
-    const turn = await holder.acquire(key);
-    const { turn: next } = await asleep(contender, key);
-    expect(await holderOf(stage().admin, key)).toBe(turn.lease.holder);
-    expect(contender.store.released.count).toBe(0);
-    await holder.release(turn);
-    await contender.release(await next);
   });
 });

@@ -162,17 +162,6 @@ describeWithShop('renewal', () => {
     expect(holder.store.extending.count).toBe(0);
   });
 
-  test('a lease that is given back keeps no timer and is not lost any more', async () => {
-    const holder = new Holder({ url });
-    const lease = await holder.take(100, { renew: false });
-    let told = 0;
-    onLoss(lease, () => told++);
-    holder.renewal.remove(lease);
-    const other = await holder.take(150, { renew: false });
-    await lossOf(other);
-    expect(told).toBe(0);
-  });
-
   test('after a stop of the process the lease is lost at the first look at it, before any timer', async () => {
     const holder = new Holder({ url });
     const lease = await holder.take(200);
@@ -266,14 +255,6 @@ describeWithRedis('renewal without Redis', (redis) => {
     holder.renewal.add(new Lease(lease, now() - 20_000 / 3), true);
     await holder.store.extended.reach(1);
     expect(holder.store.extensions[0]?.answers).toEqual(['gone']);
-  });
-
-  test('a store that is gone for good is nobody’s unhandled rejection', async () => {
-    const holder = new Holder({ url: redis().url, redis: { retryStrategy: () => null } });
-    const leases = await Promise.all([holder.take(300), holder.take(300, { renew: false })]);
-    await redis().killHard();
-    for (const lease of leases) expect(await lossOf(lease)).toMatchObject({ reason: 'expired' });
-    await redis().start();
   });
 });
 

@@ -1,8 +1,7 @@
 import { expect, test, vi } from 'vitest';
-import { namesOf } from '../../src/redis/names.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
-import { describeWithShop, gate } from '../support/shop.js';
-import { holderOf, leaseName, PREFIX, someKey } from './actors.js';
+import { describeWithShop } from '../support/shop.js';
+import { leaseName, someKey } from './actors.js';
 import { asleep, direct, expectNothingLeft, setStage, throughProxy } from './watched-redis.js';
 
 vi.mock('../../src/base/clock.js', async (original) => {
@@ -20,22 +19,6 @@ describeWithShop("the caller's signal", () => {
     await expect(contender.acquire(key, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     expect(contender.store.looks.count).toBe(0);
     await expectNothingLeft(stage(), contender, key);
-  });
-
-  test('in the local queue: the call rejects with its reason, and the next caller is not held up', async () => {
-    const actor = direct();
-    const key = someKey();
-    const first = await actor.acquire(key);
-    const caller = new AbortController();
-    const gone = actor.acquire(key, { signal: caller.signal });
-    const next = actor.acquire(key);
-    caller.abort(reason);
-    await expect(gone).rejects.toBe(reason);
-    await actor.release(first);
-    await actor.release(await next);
-    // The one who left never looked, and the next one need not.
-    expect(actor.store.looks.count).toBe(1);
-    await expectNothingLeft(stage(), actor, key);
   });
 
   test('while a look is in flight: the call rejects at once, and the lease that Redis gives later is given back', async () => {
@@ -74,40 +57,6 @@ describeWithShop("the caller's signal", () => {
     await contender.store.released.reach(1);
     expect(await stage().admin.exists(leaseName(key))).toBe(0);
     await expectNothingLeft(stage(), contender, key);
-  });
-
-  test('while the subscription is in flight: none is left behind', async () => {
-    const [holder, contender] = [direct(), throughProxy(stage())];
-    const key = someKey();
-    await holder.acquire(key);
-    const asked = gate();
-    const remove = stage().proxy.onData('toServer', (data) => {
-      if (!data.includes('subscribe')) return 'forward';
-      remove();
-      setImmediate(asked.open);
-      return 'hold';
-    });
-    const caller = new AbortController();
-    const gone = contender.acquire(key, { signal: caller.signal });
-    await asked.opened;
-    caller.abort(reason);
-    await expect(gone).rejects.toBe(reason);
-    stage().proxy.resume();
-    await stage().monitor.seen(([verb, channel]) => verb === 'subscribe' && channel === namesOf(PREFIX, key).wake);
-    await expectNothingLeft(stage(), contender, key);
-  });
-
-  test('asleep: the call rejects with its reason, and nothing is left', async () => {
-    const [holder, contender] = [direct(), direct()];
-    const key = someKey();
-    const first = await holder.acquire(key);
-    const caller = new AbortController();
-    const { turn: gone } = await asleep(contender, key, { signal: caller.signal });
-    caller.abort(reason);
-    await expect(gone).rejects.toBe(reason);
-    await expectNothingLeft(stage(), contender, key);
-    expect(await holderOf(stage().admin, key)).toBe(first.lease.holder);
-    expect(contender.store.looks.count).toBe(2);
   });
 
   test('after the lease is had the signal is not listened to any more', async () => {

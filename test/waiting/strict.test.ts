@@ -1,9 +1,8 @@
 import { expect, test, vi } from 'vitest';
-import { LockTimeoutError } from '../../src/base/errors.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
 import { queueName, someKey } from './actors.js';
-import { direct, expectFree, expectNothingLeft, sentAbout, setStage } from './watched-redis.js';
+import { direct, expectFree, expectNothingLeft, setStage } from './watched-redis.js';
 
 vi.mock('../../src/base/clock.js', async (original) => {
   const { counted } = await import('./counted-clock.js');
@@ -53,52 +52,5 @@ describeWithShop("fairness: 'strict'", () => {
     await holder.release(first);
     await Promise.all(callers);
     expect(served).toEqual(Array.from({ length: 10 }, (_, index) => index));
-  });
-
-  test('one that gives up leaves the places of the others of its process as they are', async () => {
-    const [holder, actor, key] = [strict(), strict(), someKey()];
-    const first = await holder.acquire(key);
-    const one = actor.acquire(key);
-    await queued(key, 1);
-    const caller = new AbortController();
-    const gone = actor.acquire(key, { signal: caller.signal });
-    await queued(key, 2);
-    const two = actor.acquire(key);
-    await queued(key, 3);
-    caller.abort('enough');
-    await expect(gone).rejects.toBe('enough');
-    await queued(key, 2);
-    await holder.release(first);
-    await actor.release(await one);
-    await actor.release(await two);
-    await expectNothingLeft(stage(), actor, key);
-  });
-
-  test('one that need not wait has its place by the first look, and one without a wait time takes none', async () => {
-    const [holder, contender, key] = [strict(), strict(), someKey()];
-    const first = await holder.acquire(key);
-    expect((await sentAbout(stage(), key)).slice(0, 2)).toEqual(['subscribe', 'acquire']);
-    await expect(contender.acquire(key, { waitTime: 0 })).rejects.toBeInstanceOf(LockTimeoutError);
-    expect(await stage().admin.exists(queueName(key))).toBe(0);
-    await holder.release(first);
-  });
-
-  test('a newcomer does not overtake those who wait, though the key is free for a moment', async () => {
-    const [holder, contender, key] = [strict(), strict(), someKey()];
-    const first = await holder.acquire(key);
-    const waiting = contender.acquire(key);
-    await queued(key, 1);
-    const served: string[] = [];
-    // On the same connection: the look of the newcomer is the next thing that the server sees.
-    first.end();
-    const newcomer = holder.acquire(key).then((turn) => {
-      served.push('newcomer');
-      return holder.release(turn);
-    });
-    const turn = await waiting;
-    served.push('contender');
-    await contender.release(turn);
-    await newcomer;
-    expect(served).toEqual(['contender', 'newcomer']);
   });
 });

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { memoryStore } from '../../src/stores/memory.js';
-import type { Turn } from '../../src/waiting/lease.js';
+import type { Turn } from '../../src/waiting/lease-set.js';
 import type { WaitingRoomOptions } from '../../src/waiting/room.js';
 import { Monitor } from '../redis/monitor.js';
 import { untilHolds } from '../support/eventually.js';

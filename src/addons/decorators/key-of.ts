@@ -12,25 +12,7 @@ export type LockKey = string | readonly string[];
  */
 export type KeyOf = LockKey | ((...args: never[]) => LockKey);
 
-/** `unknown` where the key can be made of these arguments; otherwise a type that no method has and that says why. */
-export type MethodFits<Key, This, Args extends readonly unknown[]> = Key extends (...args: never[]) => unknown
-  ? Key extends (this: This, ...args: Args) => LockKey
-    ? unknown
-    : { readonly 'the function of the key does not take the arguments of the method': never }
-  : Key extends string
-    ? TemplateFits<Key, Args>
-    : Key extends readonly string[]
-      ? TemplateFits<Key[number], Args>
-      : unknown;
-
-type TemplateFits<Template extends string, Args extends readonly unknown[]> = [Misfits<Template, Args>] extends [never]
-  ? unknown
-  : { readonly 'this is no placeholder such as {0} or {0.id} of a string, number or bigint': Misfits<Template, Args> };
-
-/**
- * The arguments that a key can be made of, as a bound for those of the method. Unlike `MethodFits` it says nothing of what is
- * wrong, but compares type parameters by their own bounds, as of the methods of a generic class.
- */
+/** The arguments that a key can be made of, as a bound for those of the method. `never`: a template has other braces. */
 export type ArgsOf<Key> = Key extends (...args: infer Params) => unknown
   ? number extends Params['length']
     ? Params
@@ -42,58 +24,39 @@ export type ArgsOf<Key> = Key extends (...args: infer Params) => unknown
       : never;
 
 /**
- * `unknown` for arguments that were inferred. Where those of the method are not within the bound, TypeScript takes the bound itself
- * for them, and would accept a method with fewer arguments.
+ * `unknown` for arguments that were inferred, and for a key that needs none. Where those of the method are not within the bound,
+ * TypeScript takes the bound itself for them, and would accept a method with fewer arguments.
  */
-export type Inferred<Args, Bound> = [Bound] extends [Args] ? never : unknown;
+export type Inferred<Args, Bound> = [Bound] extends [Args]
+  ? [] extends Bound
+    ? unknown
+    : { readonly 'the key cannot be made of the arguments of the method': never }
+  : unknown;
 
-/** What the placeholders of a template, or of all of several, are found in. `never`: one of them is no placeholder. */
-// biome-ignore lint/suspicious/noExplicitAny: any argument fits, so that only the form of the placeholders is looked at
-type PlacesOf<Template extends string> = [Misfits<Template, any>] extends [never]
-  ? (Template extends string ? (places: PlacesOfOne<Template>) => void : never) extends (places: infer All) => void
-    ? All
+/** What the placeholders of a template, or of all of several, are found in. */
+type PlacesOf<Template extends string> = (
+  Template extends string
+    ? (places: PlacesOfOne<Template>) => void
     : never
+) extends (places: infer All) => void
+  ? All
   : never;
 
-type PlacesOfOne<Template extends string> = Template extends `${string}{${infer Path}}${infer After}`
-  ? PlaceOf<Path> & PlacesOfOne<After>
-  : unknown;
+type PlacesOfOne<Template extends string> = Template extends `${infer Before}{${infer Rest}`
+  ? Before extends `${string}}${string}` | `${string}$`
+    ? never
+    : Rest extends `${infer Path}}${infer After}`
+      ? Path extends `${bigint}` | `${bigint}.${string}`
+        ? PlaceOf<Path> & PlacesOfOne<After>
+        : never
+      : never
+  : Template extends `${string}}${string}`
+    ? never
+    : unknown;
 
 type PlaceOf<Path extends string> = Path extends `${infer Name}.${infer Rest}`
   ? { readonly [One in Name]: PlaceOf<Rest> }
   : { readonly [One in Path]: KeyPart };
-
-/** The placeholders of a template, or of each of several, that a key cannot be made of. */
-type Misfits<
-  Template extends string,
-  Args extends readonly unknown[],
-> = Template extends `${infer Before}{${infer Rest}`
-  ?
-      | (Before extends `${string}$` ? Before : Unopened<Before>)
-      | (Rest extends `${infer Path}}${infer After}`
-          ?
-              | (Path extends `${bigint}` | `${bigint}.${string}` ? Misfit<Path, At<Args, Path>> : Path)
-              | Misfits<After, Args>
-          : Rest)
-  : Unopened<Template>;
-
-/** A closing brace where none was opened. */
-type Unopened<Text extends string> = Text extends `${string}}${string}` ? Text : never;
-
-type Misfit<Path extends string, Value> = [Value] extends [never] ? Path : [Value] extends [KeyPart] ? never : Path;
-
-/** What is at `0.id` of the arguments; `never` where nothing is. */
-type At<Value, Path extends string> = Path extends `${infer Name}.${infer Rest}`
-  ? At<Property<Value, Name>, Rest>
-  : Property<Value, Path>;
-
-type Property<Value, Name extends string> = Name extends keyof Value
-  ? Value[Name]
-  : Value extends readonly (infer Element)[]
-    ? number extends Value['length']
-      ? Element | undefined
-      : never
-    : never;
 
 /** A number, and names behind it. `${0}` is meant for a template literal of JavaScript. */
 const PLACEHOLDER = /(?<!\$)\{((?:0|[1-9]\d*)(?:\.[^{}.]+)*)\}/g;

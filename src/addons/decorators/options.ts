@@ -25,68 +25,35 @@ export interface TryWithLockOptions<This = never> extends TryLockOptions, From<T
   readonly mode: 'try';
 }
 
-/** What the options say; those of the lock go to each call, and the client's own defaults fill in the rest. */
-export interface Choices {
-  readonly mode: 'wait' | 'try';
-  readonly source: ClientSource;
-  readonly lock: LockOptions;
-}
-
-/** Where a locked method has its client from. */
-export interface ClientSource {
-  clientOf(self: unknown): unknown;
-  /** Why there may be none, and what to do then. */
-  readonly missing: string;
-}
-
-const OF_THE_OBJECT: ClientSource = {
-  clientOf: (self) => (self as { readonly prisma?: unknown } | null | undefined)?.prisma,
-  missing:
-    'the object that the method was called on has no `prisma`. Give its class this property and call the method on the ' +
-    'object, or set `client: (self) => …`.',
-};
-
-/**
- * @param byDefault where the client is from without the option `client`.
- * @throws InvalidOptionError when the class is defined, and not only when the method is called.
- */
-export function toChoices(options: WithLockOptions | TryWithLockOptions, byDefault = OF_THE_OBJECT): Choices {
+/** @throws InvalidOptionError when the class is defined, and not only when the method is called. */
+export function checkOptions(options: WithLockOptions | TryWithLockOptions) {
   if (typeof options !== 'object' || options === null) {
     throw new InvalidOptionError('options', 'of WithLock must be an object.');
   }
+  // The options of the lock go to each call, and the client's own defaults fill in the rest.
   const { mode = 'wait', client, ...lock } = options;
   if (mode !== 'wait' && mode !== 'try') throw new InvalidOptionError('mode', "must be 'wait' or 'try'.");
   if (mode === 'try' && 'waitTime' in lock) {
     throw new InvalidOptionError('waitTime', "has no place beside `mode: 'try'`, which does not wait.");
   }
   if (client !== undefined && typeof client !== 'function') {
-    throw new InvalidOptionError(
-      'client',
-      'must be a function that gives the client, such as (self) => self.database.',
-    );
+    throw new InvalidOptionError('client', 'must be a function that gives it, such as (self) => self.database.');
   }
   resolveLockOptions(lock, BUILT_IN);
-  return { mode, source: client === undefined ? byDefault : sourceOf(client), lock };
-}
-
-function sourceOf(client: NonNullable<From<never>['client']>): ClientSource {
-  return {
-    clientOf: client as ClientSource['clientOf'],
-    missing: 'its option `client` is a function that returned none. Return the extended client from it.',
-  };
+  return { mode, client: client as ((self: unknown) => unknown) | undefined, lock };
 }
 
 /** @throws InvalidOptionError */
-export function checkClient(client: unknown, method: string, { missing }: ClientSource): LockingClient {
-  if (client === undefined || client === null) {
-    throw new InvalidOptionError('client', `of the locked method ${method} is missing: ${missing}`);
-  }
-  const { $withLock, $tryWithLock } = client as Partial<LockingClient>;
+export function checkClient(client: unknown, method: string): LockingClient {
+  const { $withLock, $tryWithLock } = (client ?? {}) as Partial<LockingClient>;
   if (typeof $withLock === 'function' && typeof $tryWithLock === 'function') return client as LockingClient;
   throw new InvalidOptionError(
     'client',
-    `of the locked method ${method} is there, and is not extended by fencedLock. Give it what ` +
-      'new PrismaClient(…).$extends(fencedLock(…)) returns, or in a unit test what fakeLocks(…) of ' +
-      '`prisma-extension-fenced-lock/testing` returns.',
+    client == null
+      ? `of the locked method ${method} is missing. Call it on an object that has it as \`prisma\`, or give the option ` +
+          '`client: (self) => …`. In Nest, call it on an object that Nest has made, and import the FencedLockModule of that name.'
+      : `of the locked method ${method} is there, and is not extended by fencedLock. Give it what ` +
+          'new PrismaClient(…).$extends(fencedLock(…)) returns, or in a unit test what fakeLocks(…) of ' +
+          '`prisma-extension-fenced-lock/testing` returns.',
   );
 }

@@ -1,6 +1,6 @@
 import { InsideTransactionError, InvalidOptionError } from '../../base/errors.js';
-import { type ArgsOf, type Inferred, type KeyOf, type LockKey, type MethodFits, toKeys } from './key-of.js';
-import { type ClientSource, checkClient, type TryWithLockOptions, toChoices, type WithLockOptions } from './options.js';
+import { type ArgsOf, type Inferred, type KeyOf, type LockKey, toKeys } from './key-of.js';
+import { checkClient, checkOptions, type TryWithLockOptions, type WithLockOptions } from './options.js';
 
 type Method = (this: unknown, ...args: unknown[]) => Promise<unknown>;
 
@@ -15,10 +15,7 @@ type ResultFits<Mode, Result> = Mode extends 'try'
     : { readonly 'a method of mode try resolves to { acquired: false } as well: declare Promise<TryResult<…>>': never }
   : unknown;
 
-/**
- * A decorator of methods: of TypeScript's own kind (`experimentalDecorators`, Nest), and of the standard's. Each kind twice: by the
- * bounds of the arguments, and with a message for what does not fit.
- */
+/** A decorator of methods: of the standard's kind, and of TypeScript's own (`experimentalDecorators`, Nest). */
 export interface LockDecorator<Key extends KeyOf, Mode extends 'wait' | 'try', Self> {
   <This extends Self & ThisParameterType<Key>, Args extends ArgsOf<Key>, Result>(
     method: ((this: This, ...args: Args) => Promise<Result>) & Inferred<Args, ArgsOf<Key>> & ResultFits<Mode, Result>,
@@ -28,16 +25,6 @@ export interface LockDecorator<Key extends KeyOf, Mode extends 'wait' | 'try', S
     target: This,
     name: string | symbol,
     descriptor: { readonly value?: (...args: Args) => Promise<Result> } & Inferred<Args, ArgsOf<Key>> &
-      ResultFits<Mode, Result>,
-  ): void;
-  <This extends Self, Args extends unknown[], Result>(
-    method: ((this: This, ...args: Args) => Promise<Result>) & MethodFits<Key, This, Args> & ResultFits<Mode, Result>,
-    context: ClassMethodDecoratorContext<This, (this: This, ...args: Args) => Promise<Result>>,
-  ): void;
-  <This extends Self, Args extends unknown[], Result>(
-    target: This,
-    name: string | symbol,
-    descriptor: { readonly value?: (...args: Args) => Promise<Result> } & MethodFits<Key, This, Args> &
       ResultFits<Mode, Result>,
   ): void;
 }
@@ -64,35 +51,32 @@ export function WithLock(key: KeyOf, options: WithLockOptions | TryWithLockOptio
   return lockMethod(key, options);
 }
 
-/** `WithLock`, where the client may be from elsewhere than the object. */
+/** `WithLock`. `byDefault`: where the client is from without the option `client`. */
 export function lockMethod(
   key: KeyOf,
   options: WithLockOptions | TryWithLockOptions,
-  byDefault?: ClientSource,
+  byDefault = (self: unknown): unknown => (self as { readonly prisma?: unknown } | null | undefined)?.prisma,
 ): (target: unknown, given: unknown, descriptor?: PropertyDescriptor) => unknown {
   const keysOf = toKeys(key);
-  const { mode, source, lock } = toChoices(options, byDefault);
+  const { mode, client: clientOf = byDefault, lock } = checkOptions(options);
   const verb = mode === 'try' ? '$tryWithLock' : '$withLock';
   return decorator((method, name) => {
-    const { [name]: locked } = {
-      async [name](this: unknown, ...args: unknown[]): Promise<unknown> {
-        const locking = checkClient(source.clientOf(this), name, source) as unknown as Record<typeof verb, LockVerb>;
-        let hasBegun = false;
-        const work = () => {
-          hasBegun = true;
-          return Reflect.apply(method, this, args);
-        };
-        const result = await locking[verb](keysOf(this, args), work, lock).catch((error: unknown) => {
-          // Behind that, it is the error of a call that the method has made.
-          throw !hasBegun && error instanceof InsideTransactionError ? insideTransaction(error, name) : error;
-        });
-        if (mode === 'wait') return result;
-        // The method says `acquired: true` itself: its type cannot be changed from here.
-        const tried = result as { readonly acquired: boolean; readonly value?: unknown };
-        return tried.acquired ? tried.value : tried;
-      },
+    return async function (this: unknown, ...args: unknown[]): Promise<unknown> {
+      const locking = checkClient(clientOf(this), name) as unknown as Record<typeof verb, LockVerb>;
+      let hasBegun = false;
+      const work = () => {
+        hasBegun = true;
+        return Reflect.apply(method, this, args);
+      };
+      const result = await locking[verb](keysOf(this, args), work, lock).catch((error: unknown) => {
+        // Behind that, it is the error of a call that the method has made.
+        throw !hasBegun && error instanceof InsideTransactionError ? insideTransaction(error, name) : error;
+      });
+      if (mode === 'wait') return result;
+      // The method says `acquired: true` itself: its type cannot be changed from here.
+      const tried = result as { readonly acquired: boolean; readonly value?: unknown };
+      return tried.acquired ? tried.value : tried;
     };
-    return locked as Method;
   });
 }
 
@@ -108,16 +92,14 @@ function insideTransaction({ key }: InsideTransactionError, method: string): Ins
 
 type LockVerb = (key: LockKey, fn: () => Promise<unknown>, options: object) => Promise<unknown>;
 
-/** What a standard decorator is told. */
-type Standard = object & { readonly kind: unknown; readonly name?: unknown };
-
 /** Both kinds of decorators, told apart by their second argument. */
 function decorator(lock: (method: Method, name: string) => Method) {
   return (target: unknown, given: unknown, descriptor?: PropertyDescriptor): unknown => {
     const isStandard = typeof given === 'object' && given !== null && 'kind' in given;
-    const name = nameOf(isStandard ? (given as Standard).name : given);
+    const named: unknown = isStandard ? (given as { readonly name?: unknown }).name : given;
+    const name = typeof named === 'symbol' ? (named.description ?? 'a method') : String(named);
     const method: unknown = isStandard ? target : descriptor?.value;
-    if (typeof method !== 'function' || (isStandard && (given as Standard).kind !== 'method')) {
+    if (typeof method !== 'function' || (isStandard && given.kind !== 'method')) {
       throw new InvalidOptionError('WithLock', `stands at ${name}, which is no method: a field cannot be locked.`);
     }
     if (/Generator/.test(Object.prototype.toString.call(method))) {
@@ -127,14 +109,8 @@ function decorator(lock: (method: Method, name: string) => Method) {
       );
     }
     const locked = alike(lock(method as Method, name), method as Method);
-    if (isStandard) return locked;
-    const replaced = { ...descriptor, value: locked };
-    return replaced;
+    return isStandard ? locked : { ...descriptor, value: locked };
   };
-}
-
-function nameOf(name: unknown): string {
-  return typeof name === 'symbol' ? (name.description ?? 'a method') : String(name);
 }
 
 interface Metadata {

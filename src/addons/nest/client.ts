@@ -48,7 +48,7 @@ abstract class NotTheClient {
 /** @throws InvalidOptionError for a class that stands for the client and has methods, which nobody would ever call. */
 export function checkToken(token: unknown): void {
   if (typeof token !== 'function' || !(token.prototype instanceof NotTheClient)) return;
-  const member = memberOf(token.prototype);
+  const member = Object.getOwnPropertyNames(token.prototype).find((name) => name !== 'constructor');
   if (member === undefined) return;
   throw new InvalidOptionError(
     'token',
@@ -57,34 +57,23 @@ export function checkToken(token: unknown): void {
   );
 }
 
-/** The name of a member that the class, or one that it extends, has of its own. */
-function memberOf(prototype: object): string | undefined {
-  if (prototype === NotTheClient.prototype) return undefined;
-  const member = Object.getOwnPropertyNames(prototype).find((name) => name !== 'constructor');
-  return member ?? memberOf(Object.getPrototypeOf(prototype) as object);
-}
-
 /** @throws InvalidOptionError */
 export function checkModuleOptions(
   options: { readonly client?: unknown; readonly onClosed?: unknown } | undefined,
 ): LockClient {
-  if (isLockClient(options?.client)) {
-    checkNames('options', options, ['client', 'disconnect', 'onClosed']);
-    if (options.onClosed !== undefined && typeof options.onClosed !== 'function') {
-      throw new InvalidOptionError('onClosed', 'of FencedLockModule must be a function.');
-    }
-    return options.client;
-  }
-  if (isLockClient(options)) {
+  const { client, onClosed } = options ?? {};
+  if (!isLockClient(client)) {
     throw new InvalidOptionError(
-      'useFactory',
-      'of FencedLockModule must return `{ client }`, and returned the client itself.',
+      'client',
+      'of FencedLockModule must be a Prisma client that is extended by fencedLock: new PrismaClient(…).$extends(fencedLock(…)). A ' +
+        'factory returns it as `{ client }`.',
     );
   }
-  throw new InvalidOptionError(
-    'client',
-    'of FencedLockModule must be a Prisma client that is extended by fencedLock: new PrismaClient(…).$extends(fencedLock(…)).',
-  );
+  checkNames('options', options, ['client', 'disconnect', 'onClosed']);
+  if (onClosed !== undefined && typeof onClosed !== 'function') {
+    throw new InvalidOptionError('onClosed', 'of FencedLockModule must be a function.');
+  }
+  return client;
 }
 
 function isLockClient(client: unknown): client is LockClient {

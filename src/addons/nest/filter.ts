@@ -1,3 +1,5 @@
+import type { EventEmitter } from 'node:events';
+import { STATUS_CODES } from 'node:http';
 import { type ArgumentsHost, Catch, HttpException, Inject, Logger } from '@nestjs/common';
 import { BaseExceptionFilter, HttpAdapterHost } from '@nestjs/core';
 import { throwError } from 'rxjs';
@@ -26,17 +28,6 @@ const ANSWERS: Partial<Record<FencedLockErrorCode, Answer>> = {
   CLOSED: UNAVAILABLE,
   HOOK_FAILED: { status: 500, message: 'This was done, but a step after it failed. Do not repeat it.' },
   COMMIT_UNKNOWN: { status: 500, message: 'Nobody can say whether this was done. Look before you try again.' },
-};
-
-/** A client of a WebSocket, as Nest's own filter uses it. */
-interface Emitter {
-  emit(event: string, answer: object): unknown;
-}
-
-const NAMES: Readonly<Record<number, string>> = {
-  409: 'Conflict',
-  500: 'Internal Server Error',
-  503: 'Service Unavailable',
 };
 
 /**
@@ -69,14 +60,14 @@ export class FencedLockExceptionFilter extends BaseExceptionFilter<FencedLockErr
     // Nest awaits nothing here: what is thrown would end as an unhandled rejection, and the sender would get no answer.
     const answer = { status: 'error', code: error.code, message };
     if (type === 'rpc') return throwError(() => answer);
-    if (type === 'ws') return void host.switchToWs().getClient<Emitter>().emit('exception', answer);
+    if (type === 'ws') return void host.switchToWs().getClient<EventEmitter>().emit('exception', answer);
     const seconds = secondsOf(error) ?? retryAfter;
     const response: unknown = host.getArgByIndex(1);
     const adapter = this.#host.httpAdapter;
     if (seconds !== undefined && !adapter.isHeadersSent(response)) {
       adapter.setHeader(response, 'Retry-After', String(seconds));
     }
-    const body = { statusCode: status, error: NAMES[status], code: error.code, message };
+    const body = { statusCode: status, error: STATUS_CODES[status], code: error.code, message };
     return super.catch(new HttpException(body, status, { cause: error }) as unknown as FencedLockError, host);
   }
 }

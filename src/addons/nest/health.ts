@@ -4,7 +4,6 @@ import {
   type FencedLockErrorCode,
   InvalidOptionError,
   LockUnavailableError,
-  NotInstalledError,
 } from '../../base/errors.js';
 import type { FencedLockService } from './service.js';
 
@@ -37,28 +36,22 @@ export class FencedLockHealthIndicator {
   /**
    * Rejects for a wrong option alone: terminus answers 503 where `status` is `down`. `code`: `LOCK_UNAVAILABLE`, Redis gave no usable answer;
    * `POSTGRES`, Postgres did not, or it lacks the schema; `TIMEOUT`, one of them was too slow: a Redis that cannot be reached, too, if
-   * `timeout` is shorter than `commandTimeout`. Nothing of an error's text
-   * is shown, which may name hosts.
+   * `timeout` is shorter than `commandTimeout`. Nothing of an error's text is shown, which may name hosts.
    */
   async isHealthy<const Name extends string = 'locks'>(
     name: Name = 'locks' as Name,
     { timeout = 1_000 }: HealthOptions = {},
   ): Promise<LockHealth<Name>> {
     if (!(timeout > 0)) throw new InvalidOptionError('timeout', 'must be a number of milliseconds above 0.');
-    return { [name]: await this.#look(timeout) } as unknown as LockHealth<Name>;
-  }
-
-  async #look(timeout: number): Promise<LockHealth<string>[string]> {
-    try {
-      const seen = await within(this.#locks.locks.inspect(KEY), timeout);
-      return seen === OVERDUE ? { status: 'down', code: 'TIMEOUT' } : { status: 'up' };
-    } catch (error) {
-      return { status: 'down', code: codeOf(error) };
-    }
+    const health = await within(this.#locks.locks.inspect(KEY), timeout).then(
+      (seen) => (seen === OVERDUE ? { status: 'down', code: 'TIMEOUT' } : { status: 'up' }),
+      (error: unknown) => ({ status: 'down', code: codeOf(error) }),
+    );
+    return { [name]: health } as unknown as LockHealth<Name>;
   }
 }
 
 function codeOf(error: unknown): FencedLockErrorCode | 'POSTGRES' {
-  if (!(error instanceof FencedLockError) || error instanceof NotInstalledError) return 'POSTGRES';
+  if (!(error instanceof FencedLockError) || error.code === 'NOT_INSTALLED') return 'POSTGRES';
   return error instanceof LockUnavailableError && error.server === 'Postgres' ? 'POSTGRES' : error.code;
 }

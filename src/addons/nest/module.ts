@@ -1,11 +1,10 @@
 import { type BeforeApplicationShutdown, Inject, Module, type OnApplicationShutdown, Optional } from '@nestjs/common';
 import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
-import { after, stop, type Timer } from '../../base/clock.js';
-import { Connections, type HttpHost } from './connections.js';
-import { type MessageServers, Messages } from './messages.js';
+import { after } from '../../base/clock.js';
 import { ConfigurableModuleClass, type FencedLockModuleOptions, MODULE_OPTIONS_TOKEN } from './options.js';
+import { type HttpHost, type MessageServers, Servers } from './servers.js';
 
-/** How long somebody may wait who comes for a lock while a server still listens; ms. */
+/** How long somebody may wait who comes for a lock while a server is still open; ms. */
 const CLOSE_AGAIN = 200;
 
 /**
@@ -13,9 +12,9 @@ const CLOSE_AGAIN = 200;
  * `app.enableShutdownHooks()` was called.
  *
  * 1. `beforeApplicationShutdown`: callers that wait for a lock are turned away (`CLOSED`), the work that runs ends, leases are given
- *    back. So the requests and messages behind them are answered, and Nest can close its servers, which it does next. From the
- *    beginning of this on, HTTP connections end with their next answer. `app.close()` of a microservice closes its server first of
- *    all, and so turns callers away then.
+ *    back. So the requests and messages behind them are answered, and Nest can close its servers, which it does next. Until they
+ *    have closed, who comes for a lock and has to wait is turned away, too. `app.close()` of a microservice closes its server
+ *    first of all, and so turns callers away then. Behind that, other modules may take locks in their own hooks.
  * 2. `onApplicationShutdown`: the client is disconnected.
  */
 export class FencedLockModule
@@ -23,40 +22,24 @@ export class FencedLockModule
   implements BeforeApplicationShutdown, OnApplicationShutdown
 {
   readonly #options: FencedLockModuleOptions;
-  readonly #host: HttpHost | undefined;
-  readonly #messages: Messages;
-  #http: Connections | undefined;
-  #again: Timer | undefined;
-  /** Whether no request can come any more. */
-  #isOver = false;
-  #closing: Promise<void> = Promise.resolve();
+  readonly #servers: Servers;
+  /** Until no request and no message can come any more. */
+  #turningAway: Promise<void> | undefined;
   #ended: Promise<void> | undefined;
 
   constructor(options: FencedLockModuleOptions, host?: HttpHost, servers?: MessageServers) {
     super();
     this.#options = options;
-    this.#host = host;
-    this.#messages = new Messages(servers, {
-      closing: () => {
-        // Of a hybrid application, one of several servers may be closed while the others go on.
-        if (!this.#connections.areAccepted) this.#close();
-      },
-      closed: () => {
-        this.#stopIfOver();
-        // Other modules take locks next, which a close that is under way would turn away.
-        return this.#closing;
-      },
+    this.#servers = new Servers(host, servers, {
+      closing: () => this.#turnAway(true),
+      closed: () => (this.#servers.areOpen ? undefined : this.#turningAway),
     });
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    this.#connections.beginToEnd();
+    this.#servers.beginToEnd();
     await this.#options.client.$locks.close();
-    // The servers listen until Nest has asked every module, and do not end before their last request. Behind that, other
-    // modules take locks in their own hooks.
-    if (!this.#mayCome) return;
-    this.#connections.whenOver(() => this.#stopIfOver());
-    this.#closeAgainLater();
+    this.#turnAway(false);
   }
 
   /** Nest calls it again at each further `app.close()`. */
@@ -65,29 +48,24 @@ export class FencedLockModule
     return this.#ended;
   }
 
-  get #connections(): Connections {
-    // The server is known only when the application has been made.
-    this.#http ??= new Connections(this.#host);
-    return this.#http;
-  }
-
-  /** Whether a request or a message can still come. */
-  get #mayCome(): boolean {
-    return this.#connections.areAccepted || this.#messages.areAccepted;
-  }
-
-  #stopIfOver(): void {
-    if (!this.#mayCome) this.#stopClosing();
-  }
-
-  #stopClosing(): void {
-    this.#isOver = true;
-    stop(this.#again);
+  #turnAway(isFirst: boolean): void {
+    // What a close rejects with is told by the last one, in `#end`.
+    const close = () => this.#options.client.$locks.close().catch(() => {});
+    const whileOpen = async () => {
+      if (isFirst) await close();
+      while (this.#servers.areOpen) {
+        await new Promise<void>((resolve) => after(CLOSE_AGAIN, resolve));
+        this.#servers.closeIdle();
+        if (this.#servers.areOpen) await close();
+      }
+      this.#turningAway = undefined;
+    };
+    if (this.#servers.areOpen) this.#turningAway ??= whileOpen();
   }
 
   async #end(): Promise<void> {
-    this.#stopClosing();
-    await this.#closing;
+    this.#servers.forget();
+    await this.#turningAway;
     const { client, disconnect = true, onClosed } = this.#options;
     try {
       // Either gives back what was taken since.
@@ -95,20 +73,6 @@ export class FencedLockModule
     } finally {
       await onClosed?.();
     }
-  }
-
-  #closeAgainLater(): void {
-    if (this.#isOver) return;
-    stop(this.#again);
-    this.#again = after(CLOSE_AGAIN, () => {
-      this.#connections.closeIdle();
-      this.#close();
-    }).unref();
-  }
-
-  #close(): void {
-    const next = () => this.#closeAgainLater();
-    this.#closing = this.#options.client.$locks.close().then(next, next);
   }
 }
 

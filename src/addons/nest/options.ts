@@ -1,6 +1,6 @@
 import { ConfigurableModuleBuilder, type DynamicModule, type InjectionToken, type Provider } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { InvalidOptionError, quoted } from '../../base/errors.js';
+import { InvalidOptionError } from '../../base/errors.js';
 import { onceForEach } from '../../base/once-for-each.js';
 import { checkModuleOptions, checkToken, type LockClient } from './client.js';
 import { FencedLockHealthIndicator } from './health.js';
@@ -28,12 +28,9 @@ export interface FencedLockModuleExtras {
 }
 
 const EXTRAS: FencedLockModuleExtras = { name: undefined, isGlobal: true, token: undefined };
-const OPTIONS = Symbol('prisma-extension-fenced-lock.options');
 
 export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new ConfigurableModuleBuilder<FencedLockModuleOptions>(
-  {
-    optionsInjectionToken: OPTIONS,
-  },
+  { optionsInjectionToken: Symbol('prisma-extension-fenced-lock.options') },
 )
   .setClassMethodName('forRoot')
   .setExtras<FencedLockModuleExtras>(EXTRAS, withProviders)
@@ -42,33 +39,24 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new Configurabl
 /** What the clients of each application are injected by in all its modules. */
 const clientsOf = onceForEach((_application: ModulesContainer) => new Map<InjectionToken, LockClient>());
 
-/** Whether the application has another client of this token. Nest would inject the one in place of the other. */
-function isTaken(application: ModulesContainer, token: InjectionToken, client: LockClient): boolean {
+/** @throws InvalidOptionError where two clients have one token: Nest would inject the one in place of the other. */
+function claim(application: ModulesContainer, token: InjectionToken, client: LockClient): void {
   const clients = clientsOf(application);
-  const before = clients.get(token) ?? client;
-  clients.set(token, client);
-  return before !== client;
-}
-
-function sameToken(option: 'name' | 'token', given: InjectionToken): InvalidOptionError {
-  const shown = quoted(typeof given === 'function' ? given.name : String(given));
-  return new InvalidOptionError(
-    option,
-    `is ${shown} of two FencedLockModules with two clients: give each one of its own.`,
-  );
-}
-
-function withoutName(): InvalidOptionError {
-  return new InvalidOptionError(
-    'name',
-    'is missing: FencedLockModule is imported twice without one, with two clients. If the application needs one client, import ' +
-      'the module once, in the root module: its providers are there in all modules. If it needs two, give one of them a name, ' +
-      "such as `FencedLockModule.forRootAsync({ name: 'reports', … })`.",
+  if ((clients.get(token) ?? client) === client) return void clients.set(token, client);
+  const isClass = typeof token === 'function';
+  throw new InvalidOptionError(
+    isClass ? 'token' : 'name',
+    `of two FencedLockModules with two clients is the same (${isClass ? token.name : String(token)}). If the application needs one ` +
+      'client, import the module once, in the root module: its providers are there in all modules. If it needs two, give one of ' +
+      "them a name and a token of its own, such as `FencedLockModule.forRootAsync({ name: 'reports', … })`.",
   );
 }
 
 /** The client, its locks and its health, by their tokens. */
-function withProviders(definition: DynamicModule, { name, isGlobal, token }: FencedLockModuleExtras): DynamicModule {
+function withProviders(
+  definition: DynamicModule,
+  { name, isGlobal = true, token }: FencedLockModuleExtras,
+): DynamicModule {
   if (name !== undefined && (typeof name !== 'string' || name === '')) {
     throw new InvalidOptionError('name', 'of FencedLockModule must be a string, or left out.');
   }
@@ -78,39 +66,29 @@ function withProviders(definition: DynamicModule, { name, isGlobal, token }: Fen
   // Under the token of the application, if it has one: a test that overrides that provider, as with a fake, overrides what the
   // service and the decorator use.
   const made = token ?? client;
-  const providers: Provider[] = [
+  const provided: { readonly provide: InjectionToken; readonly [more: string]: unknown }[] = [
     {
       provide: made,
       inject: [MODULE_OPTIONS_TOKEN, ModulesContainer],
       useFactory: (options: FencedLockModuleOptions | undefined, application: ModulesContainer) => {
         const locking = checkModuleOptions(options);
-        if (isGlobal === false) return locking;
-        if (isTaken(application, client, locking)) throw name === undefined ? withoutName() : sameToken('name', name);
-        if (token !== undefined && isTaken(application, token, locking)) throw sameToken('token', token);
+        if (isGlobal) for (const each of new Set([client, made])) claim(application, each, locking);
         return locking;
       },
     },
     { provide: service, inject: [client], useFactory: (locking: LockClient) => new FencedLockService(locking) },
   ];
-  const aliases: InjectionToken[] = [];
-  if (made !== client) {
-    providers.push({ provide: client, useExisting: made });
-    aliases.push(made);
-  }
+  if (made !== client) provided.push({ provide: client, useExisting: made });
   // By their classes there can be those of one client alone.
   if (name === undefined) {
-    providers.push({ provide: FencedLockService, useExisting: service });
-    providers.push({
-      provide: FencedLockHealthIndicator,
-      inject: [service],
-      useFactory: (locks: FencedLockService) => new FencedLockHealthIndicator(locks),
-    });
-    aliases.push(FencedLockService, FencedLockHealthIndicator);
+    const useFactory = (locks: FencedLockService) => new FencedLockHealthIndicator(locks);
+    provided.push({ provide: FencedLockService, useExisting: service });
+    provided.push({ provide: FencedLockHealthIndicator, inject: [service], useFactory });
   }
   return {
     ...definition,
-    global: isGlobal ?? true,
-    providers: [...(definition.providers ?? []), ...providers],
-    exports: [client, service, ...aliases],
+    global: isGlobal,
+    providers: [...(definition.providers ?? []), ...(provided as unknown as Provider[])],
+    exports: provided.map(({ provide }) => provide),
   };
 }

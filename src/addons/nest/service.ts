@@ -16,25 +16,18 @@ import type { LockClient, LockOperators } from './client.js';
 
 type Keys = string | readonly string[];
 type Work<Client, R> = (tx: LockTx<Client>, lock: Lock) => R | Promise<R>;
-
-/** The methods with their types, which a client that is known by its shape alone does not have. */
-interface Verbs<Client> {
-  $withLock<R>(key: Keys, fn: Work<Client, R>, options?: LockOptions): Promise<R>;
-  $tryWithLock<R>(key: Keys, fn: Work<Client, R>, options?: TryLockOptions): Promise<TryResult<R>>;
-  $oncePer<R>(key: string, interval: number, fn: Work<Client, R>, options?: OnceOptions): Promise<OnceResult<R>>;
-  $lock(key: Keys, options?: LockOptions): Promise<LockHandle<LockTx<Client>>>;
-  $resumeLock(state: HandleState, options?: ResumeOptions): Promise<LockHandle<LockTx<Client>>>;
-}
+// biome-ignore lint/suspicious/noExplicitAny: a client that is known by its shape alone has no types of them
+type Verb = (...given: any[]) => Promise<any>;
 
 /** The locks of one client, to be injected. `Client`: its type, such as that of your PrismaService. */
 export class FencedLockService<Client extends object = LockClient> {
   /** The client that the locks are taken on. */
   readonly client: Client;
-  readonly #verbs: Verbs<Client>;
+  readonly #verbs: Readonly<Record<'$withLock' | '$tryWithLock' | '$oncePer' | '$lock' | '$resumeLock', Verb>>;
 
   constructor(client: Client) {
     this.client = client;
-    this.#verbs = client as unknown as Verbs<Client>;
+    this.#verbs = client as never;
   }
 
   /** As `prisma.$withLock`. */

@@ -5,23 +5,15 @@ import type { LockMessage, LockOutcome, TracedMessage } from '../../base/message
 import { GROUP, type GroupOf, KEYS, OPERATION, OUTCOME, TOKEN, typeOfError, VIA } from './attributes.js';
 import { onTraced } from './subscriptions.js';
 
-/** The span of a call, in which those of its parts are. */
-interface Whole {
-  readonly context: Context;
-}
+/** Only the last two are active: the transaction may be begun in a wait, and outlives it. */
+const PARTS = ['wait', 'admission', 'work', 'commit'] as const;
 
 /** A span for each call, with one for its wait, each admission, run of the function and COMMIT. */
 export function recordSpans(tracer: Tracer, group: GroupOf, withKeys: boolean): () => void {
   const end = (span: Span, failure: Failure | undefined, outcome?: LockOutcome) =>
     endOf(span, failure, withKeys, outcome);
-  const wholes = new WeakMap<LockMessage, Whole>();
-  /** `isActive`: whether what begins meanwhile is inside of it. */
-  const part = (name: string, message: TracedMessage & { readonly call: LockMessage }, isActive: boolean): Span => {
-    const parent = wholes.get(message.call)?.context ?? context.active();
-    const span = tracer.startSpan(name, {}, parent);
-    if (isActive) activate(message, trace.setSpan(parent, span));
-    return span;
-  };
+  /** The contexts of calls, in which the spans of their parts are. */
+  const wholes = new WeakMap<LockMessage, Context>();
   const ends = [
     onTraced('fenced-lock:lock', (message) => {
       const name = group(message.keys[0] as string);
@@ -33,34 +25,26 @@ export function recordSpans(tracer: Tracer, group: GroupOf, withKeys: boolean): 
         },
       });
       const inside = trace.setSpan(context.active(), span);
-      wholes.set(message, { context: inside });
+      wholes.set(message, inside);
       activate(message, inside);
       return (ended) => {
         if (ended.token !== undefined) span.setAttribute(TOKEN, String(ended.token));
         end(span, failureOf(ended), ended.outcome);
       };
     }),
-    // Not active: the transaction may be begun in it, and outlives it.
-    onTraced('fenced-lock:wait', (message) => {
-      const span = part('wait', message, false);
-      return (ended) => {
-        const { call, via, error } = ended;
-        if (via) span.setAttribute(VIA, [...via]);
-        end(span, isNotNow({ call, begun: false }, error) ? undefined : failureOf(ended));
-      };
-    }),
-    onTraced('fenced-lock:admission', (message) => {
-      const span = part('admission', message, false);
-      return (ended) => end(span, failureOf(ended));
-    }),
-    onTraced('fenced-lock:work', (message) => {
-      const span = part('work', message, true);
-      return (ended) => end(span, failureOf(ended));
-    }),
-    onTraced('fenced-lock:commit', (message) => {
-      const span = part('commit', message, true);
-      return (ended) => end(span, failureOf(ended), ended.outcome);
-    }),
+    ...PARTS.map((name) =>
+      onTraced(`fenced-lock:${name}`, (message) => {
+        const parent = wholes.get(message.call) ?? context.active();
+        const span = tracer.startSpan(name, {}, parent);
+        if (name === 'work' || name === 'commit') activate(message, trace.setSpan(parent, span));
+        return (ended) => {
+          const { outcome, via, error } = ended as { outcome?: LockOutcome; via?: readonly string[]; error?: unknown };
+          if (via !== undefined) span.setAttribute(VIA, [...via]);
+          const isWell = name === 'wait' && isNotNow({ call: ended.call, begun: false }, error);
+          end(span, isWell ? undefined : failureOf(ended), outcome);
+        };
+      }),
+    ),
   ];
   return () => {
     for (const stop of ends) stop();

@@ -70,16 +70,18 @@ describe.each(Object.keys(KINDS) as Kind[])('a method with a %s decorator', (kin
       expect(await Stocktaking.ofTheClass(key)).toBe(key);
     });
 
-    test.each([undefined, null, {}, true, Symbol('s')])('does not run with %s in the place of a part', async (part) => {
-      const { key } = await shop.product(10);
-      const refused = new Sale(prisma).several(key, { id: part } as never);
-      await expect(refused).rejects.toMatchObject({
-        constructor: InvalidOptionError,
-        option: 'key',
-        message: expect.stringContaining('{1.id}'),
-      });
-      await expect(new Sale(prisma).several(key, part as never)).rejects.toMatchObject({ option: 'key' });
-    });
+    test.each([undefined, null, {}, Number.NaN, Symbol('s')])(
+      'does not run with %s in the place of a part',
+      async (part) => {
+        const { key } = await shop.product(10);
+        const refused = {
+          option: 'key',
+          message: expect.stringContaining('{1.id} is no string, finite number or bigint'),
+        };
+        await expect(new Sale(prisma).several(key, { id: part } as never)).rejects.toMatchObject(refused);
+        await expect(new Sale(prisma).several(key, part as never)).rejects.toMatchObject(refused);
+      },
+    );
 
     test('of mode try tells that it has not run, and else gives its own result', async () => {
       const { id, key } = await shop.product(10);
@@ -101,30 +103,23 @@ describe.each(Object.keys(KINDS) as Kind[])('a method with a %s decorator', (kin
       expect((await shop.row(id))?.quantity).toBe(10);
     });
 
-    test('rejects where its key or its client cannot be had, and does not throw', async () => {
-      await expect(new Sale(prisma).keyless()).rejects.toThrow('no key');
-      await expect(new Stocktaking(prisma).withoutClient('k')).rejects.toMatchObject({
-        constructor: InvalidOptionError,
-        option: 'client',
-        message: expect.stringContaining('withoutClient'),
-      });
-    });
-
-    test('tells an object without a client from a client that is not extended', async () => {
-      const { soon } = new Sale(prisma);
-      for (const self of [undefined, {}, { prisma: null }]) {
-        await expect(Reflect.apply(soon, self, ['k'])).rejects.toMatchObject({
+    test('rejects where its key or its client cannot be had, or is not extended, and does not throw', async () => {
+      const { soon, keyless } = new Sale(prisma);
+      const called = (method: (...args: never[]) => Promise<unknown>, self: object | undefined) =>
+        Reflect.apply(method, self, ['k']);
+      await expect(called(keyless, { prisma })).rejects.toThrow('no key');
+      const { plain } = shop.client();
+      for (const [self, why] of [
+        [undefined, 'is missing. Call it on an object that has it as `prisma`'],
+        [{ prisma: null }, 'is missing. Call it on'],
+        [{ prisma: plain }, 'is there, and is not extended by fencedLock. Give it what'],
+      ] as const) {
+        await expect(called(soon, self)).rejects.toMatchObject({
           constructor: InvalidOptionError,
           option: 'client',
-          message: expect.stringMatching(/^`client` of the locked method soon is missing: .* has no `prisma`\. Give /),
+          message: expect.stringContaining(`\`client\` of the locked method soon ${why}`),
         });
       }
-      const { plain } = shop.client();
-      await expect(Reflect.apply(soon, { prisma: plain }, ['k'])).rejects.toMatchObject({
-        constructor: InvalidOptionError,
-        option: 'client',
-        message: expect.stringMatching(/^`client` of the locked method soon is there, and is not extended .* Give it /),
-      });
     });
   });
 
@@ -172,10 +167,6 @@ describe('a decorator that cannot be is refused when the class is defined:', () 
   });
 });
 
-test.each([Number.NaN, Number.POSITIVE_INFINITY, undefined, null])('%s is refused in a template', (value) => {
-  expect(() => toKeys('stock:{0}')(undefined, [value])).toThrow(/\{0\} is no string, finite number or bigint/);
-});
-
 describe('braces in a template that are no placeholder', () => {
   test.each([
     ['stock:{id}', '{id}'],
@@ -183,11 +174,6 @@ describe('braces in a template that are no placeholder', () => {
     ['stock:{0', '{0'],
     ['stock:0}', '}'],
     ['stock:{}', '{}'],
-    ['stock:{{0}}', '{…}'],
-    ['stock:{0.}', '{0.}'],
-    ['stock:{.id}', '{.id}'],
-    ['stock:{-1}', '{-1}'],
-    ['stock:{01}', '{01}'],
     ['stock:{0}:{id}', '{id}'],
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the mistake that is looked for
     ['stock:${0}', '${0}'],

@@ -54,11 +54,8 @@ class Stock {
   }
 
   @Transactional<Adapter>({ isolationLevel: 'Serializable' })
-  async isolation(): Promise<string> {
-    const [row] = await this.host.tx.$queryRaw<
-      { level: string }[]
-    >`SELECT current_setting('transaction_isolation') AS level`;
-    return row?.level ?? '';
+  isolation(): Promise<string> {
+    return this.level();
   }
 
   @Transactional<Adapter>({ timeout: 5 })
@@ -92,10 +89,6 @@ class Sales {
   }
 
   @Transactional<Adapter>()
-  @WithLock('{0}')
-  async transactionalLocked(_key: string): Promise<void> {}
-
-  @Transactional<Adapter>()
   async transaction<R>(work: () => Promise<R>): Promise<R> {
     return await work();
   }
@@ -123,13 +116,16 @@ describeWithShop('@Transactional() and TransactionHost', () => {
   }
 
   test('inside a lock have its `tx`, with a CLS context and without', async () => {
-    const { key } = await shop.product(10);
-    const { host, cls, sales } = await made();
+    const { id, key } = await shop.product(10);
+    const { host, cls, sales, stock } = await made();
     expect(host.tx === prisma).toBe(true);
     const seen = () => prisma.$withLock(key, (tx) => host.tx === tx && currentTx(prisma) === tx);
     expect(await seen()).toBe(true);
     expect(await cls.run(seen)).toBe(true);
     expect(await sales.locked(key, async () => host.tx === currentTx(prisma))).toBe(true);
+    // For what asks for a transaction there is one in a transactional method.
+    expect(await sales.lockedTransaction(key, () => stock.mandatory(id))).toBe(10);
+    expect(await sales.lockedTransaction(key, async () => 'stock' in host.tx)).toBe(true);
     expect(host.tx === prisma).toBe(true);
   });
 
@@ -175,29 +171,12 @@ describeWithShop('@Transactional() and TransactionHost', () => {
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
-  test('have a `tx` that keeps what is set on it', async () => {
-    const { key } = await shop.product(10);
-    const { sales, host } = await made();
-    const works = async () => {
-      (host.tx as { mark?: string }).mark = key;
-      expect((host.tx as { mark?: string }).mark).toBe(key);
-    };
-    await sales.transaction(works);
-    await sales.lockedTransaction(key, works);
-  });
-
   test('doom the transaction of the lock where they fail, also if that is caught', async () => {
     const { id, key } = await shop.product(10);
     const { stock, sales } = await made();
     const locked = sales.locked(key, () => stock.setAndFail(id, 9).catch(() => {}));
     await expect(locked).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', cause: new Error('of the transaction') });
     expect(await quantity(id)).toBe(10);
-  });
-
-  test('are active in a locked method that is transactional, for what asks for a transaction', async () => {
-    const { id, key } = await shop.product(10);
-    const { stock, sales } = await made();
-    expect(await sales.lockedTransaction(key, () => stock.mandatory(id))).toBe(10);
   });
 
   test('write in the transaction of the innermost lock, not in that around it', async () => {
@@ -212,33 +191,19 @@ describeWithShop('@Transactional() and TransactionHost', () => {
     });
     await expect(failed).rejects.toThrow('of the outer one');
     expect([await quantity(outer.id), await quantity(inner.id)]).toEqual([10, 1]);
-    const plain = sales.transaction(async () => {
-      await prisma.$withLock(inner.key, () => stock.setPlainly(inner.id, 2), { nested: 'allow' });
-      await stock.setPlainly(outer.id, 2);
-      throw new Error('of the plain one');
-    });
-    await expect(plain).rejects.toThrow('of the plain one');
-    expect([await quantity(outer.id), await quantity(inner.id)]).toEqual([10, 2]);
   });
 
-  test('work in a transaction of a handle', async () => {
+  test('work in a transaction of a handle, and are refused the options that it cannot have any more', async () => {
     const { id, key } = await shop.product(10);
-    const { stock } = await made();
-    const handle = await prisma.$lock(key);
+    const { stock } = await made({ timeout: 1_000 });
+    await using handle = await prisma.$lock(key);
     await handle.$transaction(() => stock.set(id, 9));
     const failed = handle.$transaction(async () => {
       await stock.set(id, 8);
       throw new Error('no sale');
     });
     await expect(failed).rejects.toThrow('no sale');
-    await handle.release();
     expect(await quantity(id)).toBe(9);
-  });
-
-  test('refuse in a transaction of a handle the options that it cannot have any more', async () => {
-    const { key } = await shop.product(10);
-    const { stock } = await made({ timeout: 1_000 });
-    await using handle = await prisma.$lock(key);
     await expect(handle.$transaction(() => stock.isolation())).rejects.toMatchObject({
       code: 'INVALID_OPTION',
       option: 'isolationLevel',
@@ -247,15 +212,6 @@ describeWithShop('@Transactional() and TransactionHost', () => {
     await expect(handle.$transaction(() => stock.soon())).rejects.toMatchObject({ option: 'timeout' });
     const serializable = handle.$transaction(() => stock.isolation(), { isolationLevel: 'Serializable' });
     expect(await serializable).toBe('serializable');
-  });
-
-  test('have a `tx` that has what the transaction of the lock has', async () => {
-    const { key } = await shop.product(10);
-    const { sales, host } = await made();
-    await sales.lockedTransaction(key, async () => {
-      expect('stock' in currentTx(prisma)).toBe(true);
-      expect('stock' in host.tx).toBe(true);
-    });
   });
 
   test('outside of a lock have a transaction of Prisma, with its options and savepoints', async () => {
@@ -285,29 +241,15 @@ describeWithShop('@Transactional() and TransactionHost', () => {
   test('refuse a lock inside a transaction, which would wait while it holds a connection', async () => {
     const { key } = await shop.product(10);
     const { sales } = await made();
-    const inside = sales.transaction(() => sales.locked(key, async () => {}));
-    const refused = {
+    await expect(sales.transaction(() => sales.locked(key, async () => {}))).rejects.toMatchObject({
       code: 'INSIDE_TRANSACTION',
       key,
-      message: expect.stringMatching(
-        /^`locked`, which has `@WithLock`, was called .* Write `@WithLock\(…\)` above `@Transactional\(\)`/,
-      ),
-    };
-    await expect(inside).rejects.toMatchObject(refused);
-    await expect(sales.transactionalLocked(key)).rejects.toMatchObject({
-      ...refused,
-      message: expect.stringMatching(/^`transactionalLocked`, which has `@WithLock`/),
+      message: expect.stringMatching(/^`locked`, which has `@WithLock`, was called .* above `@Transactional\(\)`/),
     });
-  });
-
-  test('leave the refusal of a call that a locked method makes by itself as it is', async () => {
-    const { key } = await shop.product(10);
-    const { sales } = await made();
+    // That of a call which the method makes by itself is left as it is.
     const { id } = await shop.product(10);
     const call = sales.locked(key, () => prisma.stock.update({ where: { id }, data: { quantity: 0 } }));
     await expect(call).rejects.toThrow('`stock.update` was called on a client');
-    const plain = prisma.$transaction(() => prisma.$withLock(key, async () => {}));
-    await expect(plain).rejects.toThrow('`$withLock` was called inside the function of a `$transaction`');
   });
 
   test('say so where the client is none that locks', async () => {

@@ -3,11 +3,9 @@ import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Global, Module, type OnApplicationShutdown } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { expect, inject, test } from 'vitest';
-import { FencedLockModule } from '../../../src/addons/nest/index.js';
+import { expect, test } from 'vitest';
 import { eventually } from '../../support/eventually.js';
-import { describeWithShop, Shop } from '../../support/shop.js';
-import { startWorker, type WorkerMessage } from '../../support/worker.js';
+import { describeWithShop, Shop, type ShopClient } from '../../support/shop.js';
 import { type AppOptions, inContext, listening, Stop } from './shop.js';
 
 /**
@@ -15,11 +13,6 @@ import { type AppOptions, inContext, listening, Stop } from './shop.js';
  * waits for a lock would have it before 10 seconds, or give up sooner; Node keeps a connection for 5.
  */
 const SHORTLY = 4_000;
-
-/** What the worker measures itself: its start and its messages take time where much else runs. */
-interface Ended extends WorkerMessage {
-  readonly took: number;
-}
 
 describeWithShop('the end of an application of Nest', () => {
   const shop = new Shop();
@@ -102,26 +95,31 @@ describeWithShop('the end of an application of Nest', () => {
     await holder.release();
   });
 
+  /** A module that takes a lock at the very end, for longer than until locks are closed again while requests can come. */
+  function flushes(prisma: ShopClient, key: string) {
+    const flushed: string[] = [];
+    @Module({})
+    class Flush implements OnApplicationShutdown {
+      async onApplicationShutdown(): Promise<void> {
+        const lock = await prisma.$lock(key);
+        await sleep(500);
+        flushed.push(await lock.$transaction(() => 'flushed'));
+        await lock.release();
+      }
+    }
+    return { flushed, Flush };
+  }
+
   test.each([
     ['its server has closed', listening],
     ['it has no server', inContext],
   ])('leaves a lock to what other modules do at the very end, where %s', async (_, start) => {
     const { key } = await shop.product(10);
     const { prisma } = shop.client();
-    let flushed: string | undefined;
-    @Module({})
-    class Flush implements OnApplicationShutdown {
-      async onApplicationShutdown(): Promise<void> {
-        const lock = await prisma.$lock(key);
-        // Longer than until locks are closed again while requests can come.
-        await sleep(500);
-        flushed = await lock.$transaction(() => 'flushed');
-        await lock.release();
-      }
-    }
+    const { flushed, Flush } = flushes(prisma, key);
     const { app } = await start(shop, { lock: { client: prisma }, imports: [Flush] });
     await app.close();
-    expect(flushed).toBe('flushed');
+    expect(flushed).toEqual(['flushed']);
   });
 
   /** A server of messages that closes when its handlers have ended, and the application that Nest would make of it. */
@@ -145,18 +143,8 @@ describeWithShop('the end of an application of Nest', () => {
   test('turns messages away that come for a lock while the server of a microservice closes, and leaves later locks', async () => {
     const { key } = await shop.product(10);
     const { slow, Slow } = slowToEnd();
-    let flushed: string | undefined;
-    @Module({})
-    class Flush implements OnApplicationShutdown {
-      async onApplicationShutdown(): Promise<void> {
-        const lock = await prisma.$lock(`${key} flush`);
-        // Longer than until locks are closed again while messages can come.
-        await sleep(500);
-        flushed = await lock.$transaction(() => 'flushed');
-        await lock.release();
-      }
-    }
     const { prisma } = shop.client();
+    const { flushed, Flush } = flushes(prisma, `${key} flush`);
     const { app, handle } = await microservice({ lock: { client: prisma, isGlobal: false }, imports: [Slow, Flush] });
     await using _holder = await shop.client().prisma.$lock(key);
     const closed = app.close();
@@ -167,7 +155,7 @@ describeWithShop('the end of an application of Nest', () => {
     slow.goOn.open();
     expect(await late).toEqual({ code: 'CLOSED', isSoon: true });
     await closed;
-    expect(flushed).toBe('flushed');
+    expect(flushed).toEqual(['flushed']);
   });
 
   test('turns messages away where the server of a microservice is closed before any hook, as by its `close()`', async () => {
@@ -239,35 +227,14 @@ describeWithShop('the end of an application of Nest', () => {
     expect(sessions.rowCount).toBeGreaterThan(0);
   });
 
-  test('comes with SIGTERM where shutdown hooks are enabled, in the same order', async () => {
-    const { id, key } = await shop.product(10);
-    const { app: postgres } = inject('postgres');
-    const args = [postgres, inject('redis').url as string, key, String(id)];
-    const worker = startWorker(new URL('./server.worker.ts', import.meta.url), args);
-    shop.closeLater(() => worker.kill());
-    await worker.next('working', { within: 60_000 });
-    await worker.next('waiting');
-    process.kill(worker.pid, 'SIGTERM');
-    expect(await worker.next('turned away')).toMatchObject({ code: 'CLOSED' });
-    worker.send({ type: 'go on' });
-    await worker.next('committed');
-    expect((await worker.next<Ended>('redis closed')).took).toBeLessThan(SHORTLY);
-    expect(await worker.exited).toMatchObject({ signal: 'SIGTERM' });
-    expect((await shop.row(id))?.quantity).toBe(9);
-    expect(await inRedis(key)).toEqual([]);
-  }, 90_000);
-
   test('comes once, however often the application is closed, and calls onClosed although disconnecting failed', async () => {
-    const steps: string[] = [];
-    const $disconnect = async () => {
-      steps.push('disconnect');
-      throw new Error('no connection');
-    };
-    const client = { $disconnect, $locks: { close: async () => {} } } as never;
-    const module = new FencedLockModule({ client, onClosed: () => steps.push('closed') });
-    await expect(module.onApplicationShutdown()).rejects.toThrow('no connection');
-    await expect(module.onApplicationShutdown()).rejects.toThrow('no connection');
-    expect(steps).toEqual(['disconnect', 'closed']);
+    const { prisma } = shop.client();
+    const failing = Object.create(prisma, { $disconnect: { value: () => Promise.reject(new Error('no connection')) } });
+    let closed = 0;
+    const { app } = await inContext(shop, { lock: { client: failing, onClosed: () => closed++ } });
+    await expect(app.close()).rejects.toThrow('no connection');
+    await app.close().catch(() => {});
+    expect(closed).toBe(1);
   });
 });
 

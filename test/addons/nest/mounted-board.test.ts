@@ -14,11 +14,13 @@ const BASE = '/admin/locks';
 describeWithShop('the board in Nest', () => {
   const shop = new Shop();
 
-  /** As in docs/guides/board.md; `before`: what the application does before it mounts the board. */
-  async function serve(keyPrefix: string, before: (app: NestExpressApplication) => unknown = () => {}) {
+  // As in docs/guides/board.md.
+  test('shows the locks of the injected client, behind the body parser of Nest and with a global prefix', async () => {
+    const keyPrefix = `nest-${randomUUID()}:`;
     const client = shop.client({ keyPrefix }).prisma;
     const app = await NestFactory.create<NestExpressApplication>(appModule({ lock: { client } }), { logger: false });
-    await before(app);
+    app.useBodyParser('json');
+    app.setGlobalPrefix('api');
     const board = createBoard(app.get(PrismaService), {
       basePath: BASE,
       allowForceRelease: true,
@@ -31,20 +33,7 @@ describeWithShop('the board in Nest', () => {
       board.close();
       return app.close();
     });
-    return `http://127.0.0.1:${(app.getHttpServer().address() as AddressInfo).port}`;
-  }
-
-  test('shows the locks of the injected client: page, files, events and a force release', async () => {
-    const keyPrefix = `nest-${randomUUID()}:`;
-    await expectServed(await serve(keyPrefix), BASE, shop.client({ keyPrefix }).prisma, keyPrefix);
-  });
-
-  test('does so behind the body parser of Nest and with a global prefix', async () => {
-    const keyPrefix = `nest-${randomUUID()}:`;
-    const origin = await serve(keyPrefix, (app) => {
-      app.useBodyParser('json');
-      app.setGlobalPrefix('api');
-    });
-    await expectServed(origin, BASE, shop.client({ keyPrefix }).prisma, keyPrefix);
+    const origin = `http://127.0.0.1:${(app.getHttpServer().address() as AddressInfo).port}`;
+    await expectServed(origin, BASE, client, keyPrefix);
   });
 });

@@ -24,9 +24,12 @@ describeWithShop('the spans of a lock', () => {
     const { prisma } = shop.client();
     const token = await prisma.$withLock(key, async (tx, lock) => {
       await tx.stock.findUniqueOrThrow({ where: { id } });
+      trace.getTracer('application').startSpan('own').end();
       return lock.token;
     });
     const tree = telemetry.trace(of(key));
+    // Behind an await, too.
+    expect(names(tree.children(tree.one('work')))).toContain('own');
     expect(tree.root.name).toBe('lock stock');
     const own = tree.children(tree.root).filter(({ name }) => !name.startsWith('prisma:'));
     expect(names(own).toSorted()).toEqual(['admission', 'commit', 'wait', 'work']);
@@ -45,16 +48,6 @@ describeWithShop('the spans of a lock', () => {
       return found.spans.some(({ name }) => name === 'prisma:client:transaction') && found;
     });
     expect(late.isInside(late.one('prisma:client:transaction'), late.root)).toBe(true);
-  });
-
-  test('the spans that the function makes are inside the work, behind each await', async () => {
-    const { id, key } = await shop.product(1);
-    await shop.client().prisma.$withLock(key, async (tx) => {
-      await tx.stock.findUniqueOrThrow({ where: { id } });
-      trace.getTracer('application').startSpan('own').end();
-    });
-    const tree = telemetry.trace(of(key));
-    expect(tree.children(tree.one('work')).map(({ name }) => name)).toContain('own');
   });
 
   test('a call is inside the span that is active where it is made, also where it waits behind another one', async () => {
@@ -144,33 +137,21 @@ describeWithShop('the spans of a lock', () => {
     }
   });
 
-  test('without keyOnSpans no key is in any attribute, and after the end there are no spans', async () => {
+  test('without keyOnSpans no key is shown, not in an error of a lock either; after the end there are no spans', async () => {
     const { key } = await shop.product(1);
     const { prisma } = shop.client();
     const ended: ReadableSpan[] = [];
-    const tracer = tracerTo(ended);
-    const end = instrumentFencedLock({ tracer, meter: false });
-    await prisma.$withLock(key, () => {});
-    await eventually('its spans are there', async () => ended.some(({ name }) => name === 'lock stock'));
-    expect(JSON.stringify(ended.map(({ attributes, name }) => [name, attributes]))).not.toContain(key);
-    end();
-    const before = ended.length;
-    await prisma.$withLock(key, () => {});
-    expect(ended).toHaveLength(before);
-  });
-
-  test('without keyOnSpans the message of an error of a lock, which names the key, is not shown', async () => {
-    const { key } = await shop.product(1);
-    await using _handle = await shop.client().prisma.$lock(key);
-    const ended: ReadableSpan[] = [];
-    const end = instrumentFencedLock({ tracer: tracerTo(ended), meter: false, group: () => 7 as never });
+    const end = instrumentFencedLock({ tracer: tracerTo(ended), meter: false });
+    await using _handle = await prisma.$lock(key);
     await expect(shop.client().prisma.$withLock(key, () => {}, { waitTime: 20 })).rejects.toThrow(LockTimeoutError);
     end();
-    // The group is no string.
-    const root = ended.find(({ name }) => name === 'lock _OTHER');
+    const root = ended.findLast(({ name }) => name === 'lock stock');
     expect(root?.status).toEqual({ code: SpanStatusCode.ERROR, message: 'LOCK_TIMEOUT' });
     expect(root?.events).toHaveLength(1);
-    expect(JSON.stringify(ended.map(({ status, events }) => [status, events]))).not.toContain(key);
+    const shown = ended.map(({ name, attributes, status, events }) => [name, attributes, status, events]);
+    expect(JSON.stringify(shown)).not.toContain(key);
+    await prisma.$withLock(`${key}:other`, () => {});
+    expect(ended).toHaveLength(shown.length);
   });
 
   test('the work ends with the call where the function hangs past its timeout', async () => {
@@ -180,35 +161,23 @@ describeWithShop('the spans of a lock', () => {
     expect(telemetry.trace(of(key)).one('work').attributes['error.type']).toBe('TRANSACTION_ABORTED');
   });
 
-  test('the type of an error is one of few', () => {
-    const withCode = (code: string) => Object.assign(new RangeError('x'), { code });
-    const types = ['P2002', '40001', 'ORDER_4711', 'ABCDE'].map((code) => errorType(withCode(code))['error.type']);
-    expect(types).toEqual(['P2002', '40001', 'RangeError', 'RangeError']);
-    expect(errorType(Object.assign(new Error('x'), { name: 'order 4711' }))['error.type']).toBe('_OTHER');
-  });
-
-  test('the type of an error is its class, also of one that has set no name', () => {
-    class OutOfStock extends RangeError {}
-    class Named extends Error {
-      override readonly name = 'OrderRefused';
-    }
-    const types = [new OutOfStock(), new Named(), new Error(), new (class extends Error {})()].map(
-      (error) => errorType(error)['error.type'],
-    );
-    expect(types).toEqual(['OutOfStock', 'OrderRefused', 'Error', 'Error']);
-  });
-
-  test.each<[name: string, code: unknown, type: string]>([
-    ['the code of an error', 'P2002', 'P2002'],
-    ['a number that is its code', 42, '42'],
-    ['its class, where the code is neither text nor a number', { toString: () => 'an object' }, 'RangeError'],
-  ])('the type of an exception is %s', async (_, code, type) => {
-    const { key } = await shop.product(1);
-    const error = Object.assign(new RangeError('of the work'), { code });
-    const call = shop.client().prisma.$withLock(key, () => Promise.reject(error));
-    expect(await call.catch((thrown) => thrown === error)).toBe(true);
-    const [exception] = telemetry.trace(of(key)).root.events;
-    expect(exception?.attributes).toMatchObject({ 'exception.type': type, 'exception.message': 'of the work' });
+  class OutOfStock extends RangeError {}
+  class Named extends Error {
+    override readonly name = 'OrderRefused';
+  }
+  const withCode = (code: unknown) => Object.assign(new RangeError('x'), { code });
+  test.each<[Error, string]>([
+    [withCode('P2002'), 'P2002'],
+    [withCode('40001'), '40001'],
+    // An application may put a row's id into its own.
+    [withCode('ORDER_4711'), 'RangeError'],
+    [withCode(42), 'RangeError'],
+    [Object.assign(new Error('x'), { name: 'order 4711' }), '_OTHER'],
+    [new OutOfStock(), 'OutOfStock'],
+    [new Named(), 'OrderRefused'],
+    [new (class extends Error {})(), 'Error'],
+  ])('the type of an error is one of few: of %o it is %s', (error, type) => {
+    expect(errorType(error)['error.type']).toBe(type);
   });
 
   test('an error that cannot be read has failed, too', async () => {

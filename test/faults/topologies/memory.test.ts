@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { check } from '../../support/faults/check.js';
 import { CONTROLS } from '../../support/faults/controls.js';
 import type { Fault } from '../../support/faults/fault.js';
-import { type Figures, figuresOf } from '../../support/faults/report/figures.js';
+import { type Figures, figuresOf } from '../../support/faults/figures.js';
 import { Round } from '../../support/faults/round.js';
 import { storm } from '../../support/faults/storm.js';
 import { FAULTS, FAULTS_OF_MEMORY, FAULTS_OF_THE_STORE } from '../../support/faults/table/index.js';

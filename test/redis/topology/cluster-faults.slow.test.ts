@@ -4,7 +4,7 @@ import type { RedisServer } from '../../../src/addons/testing/servers/redis-serv
 import { namesOf } from '../../../src/redis/names.js';
 import type { PubSub } from '../../../src/redis/subscriber/subscriber-connection.js';
 import { FallbackStore } from '../../../src/stores/fallback.js';
-import type { Turn } from '../../../src/waiting/lease.js';
+import type { Turn } from '../../../src/waiting/lease-set.js';
 import { eventually } from '../../support/eventually.js';
 import { startCluster } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';

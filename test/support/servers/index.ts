@@ -1,4 +1,3 @@
-export { dockerAnswers } from '../../../src/addons/testing/servers/docker.js';
 export { NotSupervised, ServerUnavailable } from '../../../src/addons/testing/servers/errors.js';
 export { freePort } from '../../../src/addons/testing/servers/free-port.js';
 export { startPostgres } from '../../../src/addons/testing/servers/postgres.js';

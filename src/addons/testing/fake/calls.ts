@@ -39,13 +39,18 @@ export class CallRecord implements FakeCall {
     this.keys = keys;
   }
 
-  begin(token: bigint): void {
+  begin(token: bigint, outcome: FakeOutcome = 'working'): void {
     this.token = token;
-    this.outcome = 'working';
+    this.outcome = outcome;
   }
 
   end(outcome: FakeOutcome, error?: unknown): void {
     this.outcome = outcome;
     this.error = error;
+  }
+
+  /** It has failed. That is said here where its function has not begun; its outcome says the rest. */
+  failed(error: unknown): void {
+    if (this.outcome === 'waiting') this.end('not acquired', error);
   }
 }

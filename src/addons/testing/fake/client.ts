@@ -3,49 +3,28 @@ import { heldKey } from '../../../base/held-keys.js';
 import { checkKeys, checkState } from '../../../options/validate-call.js';
 import { RUNS_THE_FUNCTION, refuseTransactionClient } from '../../../prisma/inside-transaction.js';
 import { outsideWrite } from '../../../prisma/outside.js';
-import { RAW } from '../../../prisma/tx.js';
 import { lazily } from './lazy.js';
-import {
-  absent,
-  absentModel,
-  isModel,
-  isObject,
-  type MockCall,
-  modelOf,
-  standIn,
-  watchedMethod,
-  watchedMock,
-  writes,
-} from './mock.js';
-
-/** Methods of Prisma that a fake does not have, as the mock may not either. */
-const OF_PRISMA: ReadonlySet<unknown> = new Set([...RAW, '$transaction', '$on']);
+import { isObject, type MockCall, modelOf, standIn, watchedMethod, watchedMock, writes } from './mock.js';
 
 /**
  * The client that the code under test is given: what the test gave, with the methods of the locks. A write on it inside the
  * function of a lock is refused as by the real one.
  */
 export function fakeClient(base: object, methods: object): object {
-  const models = new Map<string, { readonly mock: object; readonly model: object }>();
+  const watched = watchedMock(base, refusedInside, '$transaction', '$on');
   const ownerOf = (name: string | symbol) => (Object.hasOwn(methods, name) ? methods : base);
-  const get = (name: string | symbol): unknown => {
-    const value: unknown = Reflect.get(ownerOf(name), name);
-    if (typeof name !== 'string' || ownerOf(name) === methods) return value;
-    if (value === undefined && !Reflect.has(base, name)) return OF_PRISMA.has(name) ? absent(name) : absentModel(name);
-    if (typeof value === 'function' && RAW.has(name)) {
-      return watchedMethod(value, name, base, (call) => refusedInside(call, undefined));
-    }
-    if (typeof value === 'function' && name === '$transaction') {
-      return watchedMethod(value, name, client, plainTransaction);
-    }
-    if (name.startsWith('$') || !isModel(value)) return value;
-    const known = models.get(name);
-    if (known?.mock === value) return known.model;
-    const model = watchedMock(value, name, (call) => refusedInside(call, modelOf(name)));
-    models.set(name, { mock: value, model });
-    return model;
-  };
-  const client = standIn(base, get, ownerOf);
+  const client = standIn(
+    base,
+    (name) => {
+      const value: unknown = Reflect.get(ownerOf(name), name);
+      if (ownerOf(name) === methods) return value;
+      if (typeof value === 'function' && name === '$transaction') {
+        return watchedMethod(value, name, client, plainTransaction);
+      }
+      return watched(name, value);
+    },
+    ownerOf,
+  );
   return client;
 }
 
@@ -53,12 +32,12 @@ export function fakeClient(base: object, methods: object): object {
 const REFUSALS = new WeakMap<object, InsideTransactionError>();
 
 /** The call, or an operation in its place that is refused if it is awaited inside the function of a lock. */
-function refusedInside(of: MockCall, model: string | undefined): unknown {
-  const { name, args, call } = of;
+function refusedInside(of: MockCall): unknown {
+  const { name, model, args, call } = of;
   const key = heldKey();
   if (key === undefined || !writes(of)) return call(...args);
   // Made here, where the stack leads to the write.
-  const refusal = outsideWrite(key, name, model);
+  const refusal = outsideWrite(key, name, model && modelOf(model));
   const operation = lazily(() => {
     if (heldKey() !== undefined) throw refusal;
     return call(...args);

@@ -42,19 +42,3 @@ function relation(of: unknown, name: string, given: readonly unknown[]): unknown
       `Object.assign(Promise.resolve(row), { ${name}: async () => … }).`,
   );
 }
-
-/**
- * How many microtasks pass behind the return of a function before the fake looks for operations in flight: in that time, a
- * helper that was not awaited begins its next operation. Well below a millisecond.
- */
-export const OF_REACTIONS = 500;
-/**
- * How many microtasks an operation takes at least, also if its mock has the result at once. More than `OF_REACTIONS`: an
- * operation that nobody waits for is then still in flight when the fake looks for it, as on a server.
- */
-export const OF_OPERATION = 2 * OF_REACTIONS;
-
-/** Lets so many microtasks pass. Not by `nextTick`, which the fake timers of Jest stop, also before this module is loaded. */
-export async function microtasks(count: number): Promise<void> {
-  for (let passed = 0; passed < count; passed++) await undefined;
-}

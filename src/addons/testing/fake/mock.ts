@@ -1,10 +1,12 @@
 import { InvalidOptionError } from '../../../base/errors.js';
 import { isWrite, OPERATIONS } from '../../../prisma/outside.js';
-import { mayBeOperation } from '../../../prisma/tx.js';
+import { mayBeOperation, RAW } from '../../../prisma/tx.js';
 
 /** One call of a function of a mock. */
 export interface MockCall {
   readonly name: string;
+  /** The name of the model on the client, if it is a function of one. */
+  readonly model: string | undefined;
   readonly args: readonly unknown[];
   /** Calls the test's function. */
   call(...args: readonly unknown[]): unknown;
@@ -23,7 +25,7 @@ export function isObject(value: unknown): value is object {
 }
 
 /** Whether it is a mock of a model: it has an operation of Prisma. */
-export function isModel(value: unknown): value is object {
+function isModel(value: unknown): value is object {
   return isObject(value) && OPERATIONS.some((name) => functionOf(value, name) !== undefined);
 }
 
@@ -38,27 +40,40 @@ export function functionOf(mock: object, name: string): ((...args: unknown[]) =>
   }
 }
 
-interface Wrapped {
-  readonly method: object;
-  readonly wrapped: object;
+/**
+ * Returns the properties of a mock of a client, with raw SQL and the functions of models called by `run`. Everything else is
+ * the mock's own, also what a test runner keeps at its functions (`mock.calls`). What the test did not give says so when it is
+ * called: models, raw SQL, and the methods that `others` names.
+ */
+export function watchedMock(mock: object, run: (call: MockCall) => unknown, ...others: readonly string[]) {
+  const models = new Map<string, { readonly mock: object; readonly model: object }>();
+  return (name: string | symbol, value: unknown): unknown => {
+    if (typeof name !== 'string') return value;
+    if (value === undefined && !Reflect.has(mock, name)) {
+      return RAW.has(name) || others.includes(name) ? absent(name) : absentModel(name);
+    }
+    if (typeof value === 'function' && RAW.has(name)) return watchedMethod(value, name, mock, run);
+    if (name.startsWith('$') || !isModel(value)) return value;
+    const known = models.get(name);
+    if (known?.mock === value) return known.model;
+    const model = watchedModel(value, name, run);
+    models.set(name, { mock: value, model });
+    return model;
+  };
 }
 
-/**
- * A mock of a model whose functions are called by `run`. Everything else is the mock's own, also what a test runner keeps
- * at its functions (`mock.calls`).
- */
-export function watchedMock(mock: object, name: string, run: (call: MockCall) => unknown): object {
-  const methods = new Map<string, Wrapped>();
+function watchedModel(mock: object, name: string, run: (call: MockCall) => unknown): object {
+  const methods = new Map<string, { readonly method: object; readonly watched: object }>();
   const model = standIn(mock, (method) => {
     const value: unknown = Reflect.get(mock, method);
     if (typeof method !== 'string' || method === 'then') return value;
     if (value === undefined && OPERATIONS.includes(method)) return absent(method, name);
     if (typeof value !== 'function') return value;
     const known = methods.get(method);
-    if (known?.method === value) return known.wrapped;
-    const wrapped = watchedMethod(value, method, mock, run);
-    methods.set(method, { method: value, wrapped });
-    return wrapped;
+    if (known?.method === value) return known.watched;
+    const watched = watchedMethod(value, method, mock, run, name);
+    methods.set(method, { method: value, watched });
+    return watched;
   });
   ORIGINALS.set(model, mock);
   return model;
@@ -70,10 +85,11 @@ export function watchedMethod(
   name: string,
   self: object,
   run: (call: MockCall) => unknown,
+  model?: string,
 ): (...args: unknown[]) => unknown {
   const watched = new Proxy(method as (...args: unknown[]) => unknown, {
     apply: (target, _, args: unknown[]) =>
-      run({ name, args, call: (...given) => Reflect.apply(target, self, given) as unknown }),
+      run({ name, model, args, call: (...given) => Reflect.apply(target, self, given) as unknown }),
   });
   ORIGINALS.set(watched, method);
   return watched;
@@ -128,7 +144,7 @@ const MODEL = /^[A-Za-z]\w*$/;
  * In place of a model that the test did not give: each operation of Prisma on it says so when it is called. It cannot be told
  * from a value that an extension gives to a client, such as a tenant's id, so its use as text or as a number says so, too.
  */
-export function absentModel(name: string | symbol): object | undefined {
+function absentModel(name: string): object | undefined {
   if (!mayBeOperation(name) || !MODEL.test(name)) return undefined;
   const refuse = absent(name);
   return new Proxy(Object.freeze({}), {
@@ -140,15 +156,29 @@ export function absentModel(name: string | symbol): object | undefined {
 }
 
 /** In place of a method of Prisma that the test did not give: says so when it is called. */
-export function absent(name: string, model?: string): () => never {
+function absent(name: string, model?: string): () => never {
   return () => {
     throw missing(name, model);
   };
 }
 
 /** What is not there because the test did not give it. */
-export function missing(name: string, model?: string): InvalidOptionError {
+function missing(name: string, model?: string): InvalidOptionError {
   const [path, given] =
     model === undefined ? [name, `{ ${name}: … }`] : [`${model}.${name}`, `{ ${model}: { ${name}: … } }`];
   return new InvalidOptionError('prisma', `has no ${path}: give fakeLocks(${given}) what the function works on.`);
+}
+
+/** In place of a client that the test did not give. */
+export function noClient(): object {
+  return new Proxy(
+    {},
+    {
+      get(_, name) {
+        // Whoever awaits it, prints it or compares it asks for these.
+        if (typeof name === 'symbol' || ['then', 'toJSON', 'asymmetricMatch'].includes(name)) return undefined;
+        throw missing(name);
+      },
+    },
+  );
 }

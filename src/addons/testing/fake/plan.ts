@@ -1,6 +1,5 @@
 import { checkNames } from '../../../base/check-names.js';
 import {
-  CommitUnknownError,
   InvalidOptionError,
   LockTimeoutError,
   LockUnavailableError,
@@ -30,8 +29,10 @@ export interface Plan {
   readonly conflict?: { readonly error: Promise<Error>; readonly times: number };
   /** The test has called `next()` and no method of its result. The stack of this leads there. */
   readonly unsaid?: InvalidOptionError;
-  /** In place of COMMIT's answer. */
-  readonly atCommit?: { readonly outcome: 'rolled back' | 'unknown'; readonly error: (key: string) => unknown };
+  /** In place of COMMIT: Postgres has rolled it back. */
+  readonly rolledBack?: (key: string) => unknown;
+  /** The answer to COMMIT is lost. */
+  readonly unanswered?: true;
 }
 
 /**
@@ -112,12 +113,9 @@ export class Script {
         error.catch(() => {});
         add({ conflict: { error, times } });
       },
-      hasUnknownOutcome: () =>
-        add({ atCommit: { outcome: 'unknown', error: (of) => new CommitUnknownError(of, '1', SCRIPTED) } }),
+      hasUnknownOutcome: () => add({ unanswered: true }),
       isRolledBack: (why = SCRIPTED.message) =>
-        add({
-          atCommit: { outcome: 'rolled back', error: (of) => new TransactionAbortedError(of, 'connection', why) },
-        }),
+        add({ rolledBack: (of) => new TransactionAbortedError(of, 'connection', why) }),
     };
     // Also if the method refuses what it is given: then the test hears of that.
     const get = (_: Next, method: string | symbol) => {

@@ -1,60 +1,55 @@
-import type { LossReason } from '../../../base/errors.js';
-import type { LazyAbort } from '../../../base/lazy-abort.js';
+import type { Lock } from '../../../call/lock.js';
 import { isWrite } from '../../../prisma/outside.js';
-import { FencedTx, Operations, RAW, READS } from '../../../prisma/tx.js';
-import { lazily, microtasks, OF_OPERATION } from './lazy.js';
-import {
-  absent,
-  absentModel,
-  isModel,
-  type MockCall,
-  missing,
-  modelOf,
-  standIn,
-  watchedMethod,
-  watchedMock,
-  writes,
-} from './mock.js';
+import { FencedTx, Operations, READS } from '../../../prisma/tx.js';
+import { microtasks, OF_OPERATION } from './clock.js';
+import type { FakeConnection, FakeTransaction } from './database.js';
+import { lazily } from './lazy.js';
+import { type MockCall, modelOf, standIn, watchedMock, writes } from './mock.js';
 import type { Plan } from './plan.js';
 
-/** The lock that they run under. */
-export interface StatementsOf {
-  readonly key: string;
-  readonly token: bigint;
+const NAMES = {
+  models: { get: () => undefined },
+  writes: { has: (name: string) => isWrite(name, undefined) },
+};
+
+/** What the script says of a transaction, and the lock that it runs under. */
+interface Scripted {
+  readonly plan: Plan;
+  readonly lock: Pick<Lock, 'token'>;
+  readonly named: string;
   readonly ofHandle: boolean;
-  lose(reason: LossReason): void;
+  /** The lease is lost. */
+  lose(): void;
 }
 
 /**
- * The operations of one fake transaction: counted, and refused where the script or an abort says so. Those that Prisma has
- * are sent when they are awaited. Other functions, such as those of an extension, are called at once, and count if they
- * return a promise.
+ * The operations of one fake transaction: counted, and refused where the script or the gate of the transaction says so.
+ * Those that Prisma has are sent when they are awaited. Other functions, such as those of an extension, are called at once,
+ * and count if they return a promise.
  */
 export class Statements extends Operations {
-  /** What was refused: it stays, also if the function swallows it. */
-  refusal: { readonly error: unknown } | undefined;
-  readonly #client: object;
-  readonly #plan: Plan | undefined;
-  readonly #abort: LazyAbort;
-  readonly #lock: StatementsOf;
-  readonly #models = new Map<string, { readonly mock: unknown; readonly model: object }>();
+  readonly #connection: FakeConnection;
+  readonly #property: ReturnType<typeof watchedMock>;
   /** The names of those that were called at once and have not settled. */
   readonly #running = new Map<object, string>();
+  #scripted: Scripted | undefined;
+  /** Whether the script has refused a write: that stays, also if the function swallows it. */
+  #refusal: unknown;
   #begun = 0;
   #done = 0;
 
-  constructor(client: object, plan: Plan | undefined, abort: LazyAbort, lock: StatementsOf) {
-    super(
-      {
-        models: { get: (name) => (name.startsWith('$') ? undefined : name) },
-        writes: { has: (name) => isWrite(name, undefined) },
-      },
-      lock.key,
-    );
-    this.#client = client;
-    this.#plan = plan;
-    this.#abort = abort;
-    this.#lock = lock;
+  constructor(client: object, key: string, connection: FakeConnection) {
+    super(NAMES, key);
+    this.#connection = connection;
+    this.#property = watchedMock(client, (call) => this.#called(call));
+  }
+
+  /** The client of the transaction, as the real one is: without what leaves it, and closed at its end. */
+  open(client: object): FakeTransaction {
+    // Its own getters have the mock as `this`: they may use private fields.
+    const mock = standIn(client, (name) => Reflect.get(client, name));
+    const own = new FencedTx(mock, this);
+    return { tx: own.proxy, close: () => own.close() };
   }
 
   override get inFlight(): string | undefined {
@@ -62,42 +57,36 @@ export class Statements extends Operations {
     return super.inFlight;
   }
 
-  /** The client of the transaction, as the real one is: without what leaves it, and closed at its end. */
-  open(): FencedTx {
-    const client = this.#client;
-    // Its own getters have the mock as `this`: they may use private fields.
-    const mock = standIn(client, (name) => Reflect.get(client, name));
-    return new FencedTx(mock, this);
-  }
-
   override watched(_: object, name: string | symbol, value: unknown): unknown {
-    if (typeof name !== 'string') return value;
-    if (typeof value === 'function' && RAW.has(name)) {
-      return watchedMethod(value, name, this.#client, (call) => this.#whenAwaited(name, undefined, call, true));
-    }
-    if (value === undefined && !Reflect.has(this.#client, name))
-      return RAW.has(name) ? absent(name) : absentModel(name);
-    if (this.names.models.get(name) === undefined || !isModel(value)) return value;
-    const known = this.#models.get(name);
-    if (known !== undefined && known.mock === value) return known.model;
-    const model = watchedMock(value, name, (call) => this.#operation(name, call));
-    this.#models.set(name, { mock: value, model });
-    return model;
+    return this.#property(name, value);
   }
 
-  #operation(model: string, call: MockCall): unknown {
-    const name = `${model}.${call.name}`;
-    const writes = this.names.writes.has(call.name);
-    return writes || READS.has(call.name)
-      ? this.#whenAwaited(name, model, call, writes)
-      : this.#atOnce(name, model, call);
+  follow(scripted: Scripted): void {
+    this.#scripted = scripted;
+  }
+
+  /** Called when the function has returned, and before COMMIT. @throws what the script says */
+  async end(): Promise<void> {
+    const { plan, lose } = this.#scripted ?? {};
+    if (plan?.lost) lose?.();
+    // It wrote nothing that could have been refused.
+    if (plan?.refused && this.#refusal === undefined) throw this.#refuse();
+    if (plan?.conflict) throw await plan.conflict.error;
+    if (plan?.rolledBack) throw plan.rolledBack(this.#scripted?.named ?? '');
+    this.#connection.losesAnswer = plan?.unanswered === true;
+  }
+
+  #called(call: MockCall): unknown {
+    const name = call.model === undefined ? call.name : `${call.model}.${call.name}`;
+    const mustBeSent = call.model === undefined || this.names.writes.has(call.name);
+    return mustBeSent || READS.has(call.name) ? this.#whenAwaited(name, call, mustBeSent) : this.#atOnce(name, call);
   }
 
   /** An operation of Prisma. */
-  #whenAwaited(name: string, model: string | undefined, of: MockCall, mustBeSent: boolean): unknown {
+  #whenAwaited(name: string, of: MockCall, mustBeSent: boolean): unknown {
     let isSent = false;
     const start = () => {
-      this.#admit(of, model);
+      this.#admit(of);
       isSent = true;
       return of.call(...of.args);
     };
@@ -106,16 +95,15 @@ export class Statements extends Operations {
       await microtasks(OF_OPERATION);
       this.#isDone();
     };
-    const make = () => lazily(start, settled);
-    return this.method(name, make, mustBeSent)();
+    return this.method(name, () => lazily(start, settled), mustBeSent)();
   }
 
-  #atOnce(name: string, model: string, of: MockCall): unknown {
+  #atOnce(name: string, of: MockCall): unknown {
     const result = of.call(...of.args);
     // Not an operation, as far as one can tell.
     if (typeof (result as Partial<PromiseLike<unknown>> | null | undefined)?.then !== 'function') return result;
     try {
-      this.#admit(of, model);
+      this.#admit(of);
     } catch (error) {
       if (result instanceof Promise) result.catch(() => {});
       return Promise.reject(error);
@@ -131,35 +119,27 @@ export class Statements extends Operations {
     return result;
   }
 
-  /** @throws what an abort or the script says. */
-  #admit(of: MockCall, model: string | undefined): void {
-    const { key, token, ofHandle } = this.#lock;
-    this.#abort.throwIfAborted();
-    const { refused } = this.#plan ?? {};
-    const before = this.#begun++;
-    if (refused && this.refusal === undefined && before >= refused.after && writes(of)) {
-      this.refusal = { error: refused.error(key, token, ofHandle, model && modelOf(model)) };
-    }
-    if (this.refusal) throw this.refusal.error;
+  /** @throws what the gate or the script says. */
+  #admit(of: MockCall): void {
+    const { conductor } = this.#connection;
+    conductor?.gate.enter('');
+    const { refused } = this.#scripted?.plan ?? {};
+    const isRefused = refused !== undefined && this.#begun++ >= refused.after && writes(of);
+    if (isRefused) this.#refuse(of.model && modelOf(of.model));
+    // As a statement that has failed.
+    if (this.#refusal !== undefined) throw conductor?.failed(this.#refusal);
+    conductor?.gate.leave();
+  }
+
+  #refuse(model?: string): unknown {
+    const { plan, named = '', lock, ofHandle = false } = this.#scripted ?? {};
+    this.#refusal ??= plan?.refused?.error(named, lock?.token ?? 0n, ofHandle, model);
+    return this.#refusal;
   }
 
   #isDone(): void {
     this.#done++;
-    const { lost } = this.#plan ?? {};
-    if (lost && this.#done >= lost.after) this.#lock.lose(lost.reason);
+    const { plan, lose } = this.#scripted ?? {};
+    if (plan?.lost && this.#done >= plan.lost.after) lose?.();
   }
-}
-
-/** In place of a client that the test did not give. */
-export function noClient(): object {
-  return new Proxy(
-    {},
-    {
-      get(_, name) {
-        // Whoever awaits it, prints it or compares it asks for these.
-        if (typeof name === 'symbol' || ['then', 'toJSON', 'asymmetricMatch'].includes(name)) return undefined;
-        throw missing(name);
-      },
-    },
-  );
 }

@@ -21,13 +21,29 @@ function address(): RequestOptions {
   return url.protocol === 'unix:' ? { socketPath: url.pathname } : { host: url.hostname, port: url.port || 2375 };
 }
 
-/** @throws ServerUnavailable where the package is not installed. */
-export async function testcontainers() {
-  try {
-    return await import('testcontainers');
-  } catch (cause) {
+/** What is to run in a container. */
+interface Image {
+  readonly name: string;
+  readonly command: string[];
+  readonly port: number;
+  readonly env?: Record<string, string>;
+  /** What it logs when it is ready, and how often. */
+  readonly ready: readonly [line: string, times: number];
+}
+
+/** Starts it. Ends with this process. @throws ServerUnavailable where the package that does it is not installed. */
+export async function startImage({ name, command, port, env = {}, ready }: Image) {
+  const { GenericContainer, Wait } = await import('testcontainers').catch((cause: unknown) => {
     const why =
       'Docker answers, and the package that starts servers in it is missing: npm install --save-dev testcontainers.';
     throw new ServerUnavailable(why, { cause });
-  }
+  });
+  const container = await new GenericContainer(name)
+    .withEnvironment(env)
+    .withCommand(command)
+    .withExposedPorts(port)
+    .withWaitStrategy(Wait.forLogMessage(...ready))
+    .start();
+  const address = `${container.getHost()}:${container.getMappedPort(port)}`;
+  return { address, stop: async () => void (await container.stop()) };
 }

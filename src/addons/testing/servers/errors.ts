@@ -13,3 +13,20 @@ export class NotSupervised extends Error {
     );
   }
 }
+
+/** What a server that belongs to somebody else is asked in vain. */
+export function unsupervised(kind: string) {
+  const refuse = (verb: string): never => {
+    throw new NotSupervised(verb, kind);
+  };
+  return {
+    supervised: false,
+    dir: undefined,
+    killHard: async () => refuse('killHard'),
+    start: async () => refuse('start'),
+    restart: async () => refuse('restart'),
+    freeze: () => refuse('freeze'),
+    thaw: () => refuse('thaw'),
+    moveClock: () => refuse('moveClock'),
+  };
+}

@@ -85,7 +85,8 @@ function defaults(port: number): Record<string, string> {
   };
 }
 
-function flags(settings: Record<string, string>): string[] {
+/** Settings as arguments of the server. */
+export function flags(settings: Readonly<Record<string, string>>): string[] {
   return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 }
 

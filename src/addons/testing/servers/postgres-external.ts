@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { NotSupervised, ServerUnavailable } from './errors.js';
+import { NotSupervised, ServerUnavailable, unsupervised } from './errors.js';
 import { queryOnce } from './postgres-query.js';
 import { type PostgresServer, withDatabase, withUser } from './postgres-server.js';
 
@@ -28,30 +28,20 @@ export async function useExternal(
     throw new ServerUnavailable(what + instead, { cause });
   });
   const row = await queryOnce<{ server_version: string }>(url, 'SHOW server_version');
-  const refuse = (verb: string) => {
-    throw new NotSupervised(verb, kind);
-  };
 
   return {
     kind,
-    supervised: false,
+    ...unsupervised(kind),
     version: row?.server_version ?? 'unknown',
     host: new URL(url).hostname,
     port: Number(new URL(url).port || 5432),
-    dir: undefined,
     url,
     // Not 0 and not -1: a signal to either reaches far more than one process.
     get pid(): number {
-      return refuse('pid');
+      throw new NotSupervised('pid', kind);
     },
     urlFor: (user, password) => withUser(url, user, password),
     createDatabase,
-    killHard: async () => refuse('killHard'),
-    start: async () => refuse('start'),
-    restart: async () => refuse('restart'),
-    freeze: () => refuse('freeze'),
-    thaw: () => refuse('thaw'),
-    moveClock: () => refuse('moveClock'),
     stop: async () => {
       for (const name of created.splice(0)) await queryOnce(adminUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
       await afterwards();

@@ -1,8 +1,8 @@
-import { dockerAnswers, testcontainers } from './docker.js';
+import { dockerAnswers, startImage } from './docker.js';
 import { ServerUnavailable } from './errors.js';
 import { loadPg } from './pg.js';
 import { binariesOnPath, platformPackage, postgresUser, usableBinaries } from './postgres-binaries.js';
-import { startEmbedded } from './postgres-embedded.js';
+import { flags, startEmbedded } from './postgres-embedded.js';
 import { useExternal } from './postgres-external.js';
 import type { PostgresOptions, PostgresServer } from './postgres-server.js';
 
@@ -30,20 +30,13 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
 }
 
 async function startContainer({ settings = {} }: PostgresOptions): Promise<PostgresServer> {
-  const { GenericContainer, Wait } = await testcontainers();
-  const flags = Object.entries({ max_connections: '200', ...settings }).flatMap(([name, value]) => [
-    '-c',
-    `${name}=${value}`,
-  ]);
-  const container = await new GenericContainer('postgres:18-alpine')
-    .withEnvironment({ POSTGRES_HOST_AUTH_METHOD: 'trust' })
-    .withCommand(['postgres', ...flags])
-    .withExposedPorts(5432)
+  const { address, stop } = await startImage({
+    name: 'postgres:18-alpine',
+    command: ['postgres', ...flags({ max_connections: '200', ...settings })],
+    port: 5432,
+    env: { POSTGRES_HOST_AUTH_METHOD: 'trust' },
     // The image starts twice; only the second server takes connections from outside.
-    .withWaitStrategy(Wait.forLogMessage('database system is ready to accept connections', 2))
-    .start();
-  const url = `postgresql://postgres@${container.getHost()}:${container.getMappedPort(5432)}/postgres`;
-  return useExternal('testcontainers', url, async () => {
-    await container.stop();
+    ready: ['database system is ready to accept connections', 2],
   });
+  return useExternal('testcontainers', `postgresql://postgres@${address}/postgres`, stop);
 }

@@ -1,4 +1,4 @@
-import { NotSupervised, ServerUnavailable } from './errors.js';
+import { ServerUnavailable, unsupervised } from './errors.js';
 import { versionOf } from './redis-ping.js';
 import type { RedisServer } from './redis-server.js';
 
@@ -8,9 +8,6 @@ export async function useExternalRedis(
   url: string,
   stop: () => Promise<void> = async () => {},
 ): Promise<RedisServer> {
-  const refuse = (verb: string) => {
-    throw new NotSupervised(verb, kind);
-  };
   const version = await versionOf(url).catch((cause: unknown) => {
     const instead =
       kind === 'REDIS_URL' ? ' Start it, or unset REDIS_URL, so that the tests start one of their own.' : '';
@@ -18,18 +15,12 @@ export async function useExternalRedis(
   });
   return {
     kind,
-    supervised: false,
+    ...unsupervised(kind),
     version,
     url,
     host: new URL(url).hostname,
     port: Number(new URL(url).port || 6379),
-    dir: undefined,
     pid: undefined,
-    freeze: () => refuse('freeze'),
-    thaw: () => refuse('thaw'),
-    moveClock: () => refuse('moveClock'),
-    killHard: async () => refuse('killHard'),
-    start: async () => refuse('start'),
     stop,
   };
 }

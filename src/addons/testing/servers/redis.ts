@@ -1,4 +1,4 @@
-import { dockerAnswers, testcontainers } from './docker.js';
+import { dockerAnswers, startImage } from './docker.js';
 import { ServerUnavailable } from './errors.js';
 import { useExternalRedis } from './redis-external.js';
 import { emulator, redisOnPath, startProgram } from './redis-process.js';
@@ -37,14 +37,11 @@ async function findRedis({
 }
 
 async function startContainer(args: readonly string[]): Promise<RedisServer> {
-  const { GenericContainer, Wait } = await testcontainers();
-  const container = await new GenericContainer('redis:7-alpine')
-    .withCommand(['redis-server', '--save', '', '--appendonly', 'no', ...args])
-    .withExposedPorts(6379)
-    .withWaitStrategy(Wait.forLogMessage('Ready to accept connections'))
-    .start();
-  const url = `redis://${container.getHost()}:${container.getMappedPort(6379)}`;
-  return useExternalRedis('testcontainers', url, async () => {
-    await container.stop();
+  const { address, stop } = await startImage({
+    name: 'redis:7-alpine',
+    command: ['redis-server', '--save', '', '--appendonly', 'no', ...args],
+    port: 6379,
+    ready: ['Ready to accept connections', 1],
   });
+  return useExternalRedis('testcontainers', `redis://${address}`, stop);
 }

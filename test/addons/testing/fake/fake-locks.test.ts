@@ -49,22 +49,6 @@ describe('calls', () => {
     expect(await codeOf((await handle.$transaction(async (own) => own))['stock'].find())).toBe('CLOSED');
   });
 
-  test('of different keys run side by side', async () => {
-    const { prisma } = fakeLocks();
-    const order: string[] = [];
-    const other = gate();
-    const first = prisma.$withLock('stock:1', async () => {
-      await other.opened;
-      order.push('first');
-    });
-    await prisma.$withLock('stock:2', () => {
-      order.push('second');
-      other.open();
-    });
-    await first;
-    expect(order).toEqual(['second', 'first']);
-  });
-
   test('of several keys take them in one order, so that they do not wait for each other', async () => {
     const locks = fakeLocks();
     const one = locks.prisma.$withLock(['b', 'a'], () => 'one');
@@ -135,21 +119,6 @@ describe('calls', () => {
     await locks.prisma.$withLock('k', work, { retries: 1 });
     expect(tokens).toEqual([1n, 2n]);
   });
-
-  test('run once in a handle whose token is too low, as by the real locks', async () => {
-    const locks = fakeLocks({ stock: { update: async () => {} } });
-    locks.next().isStale({ reason: 'other-key' });
-    let runs = 0;
-    const handle = await locks.prisma.$lock('k');
-    const work = async (tx: Record<string, { update(): Promise<void> }>) => {
-      runs++;
-      await tx['stock']?.update();
-    };
-    const refused = handle.$transaction(work, { retries: 3 });
-    await expect(refused).rejects.toMatchObject({ code: 'STALE_TOKEN', ofHandle: true });
-    expect(runs).toBe(1);
-    await handle.release();
-  });
 });
 
 describe('the client of the transaction', () => {
@@ -165,11 +134,6 @@ describe('the client of the transaction', () => {
     });
     expect(client.stock.find).toHaveBeenCalledTimes(1);
     expect(await codeOf(kept['stock']?.find() as Promise<unknown>)).toBe('CLOSED');
-  });
-
-  test('that the test did not give says what is missing', async () => {
-    const { prisma } = fakeLocks();
-    await expect(prisma.$withLock('k', (tx) => tx['stock'].find())).rejects.toThrow('has no stock');
   });
 
   test('keeps the `this` of a model that is a class', async () => {
@@ -239,15 +203,6 @@ describe('the script', () => {
     expect(await locks.prisma.$withLock('k', () => 'had')).toBe('had');
   });
 
-  test('that says nothing of the transaction of a handle is told by that', async () => {
-    const locks = fakeLocks();
-    const handle = await locks.prisma.$lock('k');
-    locks.next('k');
-    await expect(handle.$transaction(() => {})).rejects.toMatchObject(UNSAID);
-    expect(locks.calls.at(-1)).toMatchObject({ method: '$transaction', outcome: 'not acquired', error: UNSAID });
-    expect(await handle.$transaction(() => 'had')).toBe('had');
-  });
-
   test('that says something is complete, also where what it says is refused, and for another key', async () => {
     const locks = fakeLocks();
     locks.next('another');
@@ -290,12 +245,6 @@ describe('the script', () => {
     await untilHolds(() => expect(seen).toEqual([false, true, 'LOCK_LOST']));
     expect(client.stock.update).toHaveBeenCalledTimes(1);
     expect(await locks.prisma.$withLock('k', () => 'next')).toBe('next');
-  });
-
-  test('loses the lease before COMMIT where the function does not come so far', async () => {
-    const locks = fakeLocks();
-    locks.next().isLost({ after: 2 });
-    expect(await codeOf(locks.prisma.$withLock('k', () => 'done'))).toBe('LOCK_LOST');
   });
 
   test('is stale: the write is refused, and the call rejects with that, also if the function swallows it', async () => {
@@ -438,34 +387,6 @@ describe('hooks', () => {
     locks.next('k').isLost();
     expect(await hooked(locks)).toEqual([['afterRollback', true]]);
   });
-
-  test('that fail are events, or reject the call where it wants that', async () => {
-    const locks = fakeLocks();
-    const failing = (_: unknown, lock: errors.Lock) => lock.afterCommit(() => Promise.reject(new Error('no mail')));
-    await locks.prisma.$withLock('k', failing);
-    expect(locks.events).toMatchObject([{ type: 'hook-failed', key: 'k', hook: 'afterCommit' }]);
-    const rejected = locks.prisma.$withLock('k', failing, { hookErrors: 'throw' });
-    await expect(rejected).rejects.toMatchObject({ code: 'HOOK_FAILED' });
-  });
-
-  test('of a transaction of a handle may begin the next one', async () => {
-    const handle = await fakeLocks().prisma.$lock('k');
-    const done: string[] = [];
-    await handle.$transaction((_, lock) => {
-      lock.afterCommit(() => handle.$transaction(() => void done.push('second')));
-      done.push('first');
-    });
-    expect(done).toEqual(['first', 'second']);
-    await handle.release();
-  });
-
-  test('cannot be registered when the function has ended', async () => {
-    let kept: errors.Lock | undefined;
-    await fakeLocks().prisma.$withLock('k', (_, lock) => {
-      kept = lock;
-    });
-    expect(() => kept?.afterCommit(() => {})).toThrow(errors.ClosedError);
-  });
 });
 
 describe('once in each interval', () => {
@@ -482,30 +403,12 @@ describe('once in each interval', () => {
     expect(await prisma.$oncePer('nightly', DAY, () => 9)).toEqual({ ran: true, value: 9 });
   });
 
-  test('a clock that was set back repeats nothing for an interval, and a timer comes no later than it can', async () => {
-    const longest = 2 ** 31 - 1;
-    vi.useFakeTimers({ now: 10 * DAY });
-    const { prisma } = fakeLocks();
-    expect(await prisma.$oncePer('rare', longest, () => 1)).toEqual({ ran: true, value: 1 });
-    vi.setSystemTime(-10 * DAY);
-    const next = { ran: false, next: new Date(longest), nextIn: longest, busy: false };
-    expect(await prisma.$oncePer('rare', longest, () => 2)).toEqual(next);
-    expect(await prisma.$oncePer('rare', DAY, () => 3)).toEqual({ ran: true, value: 3 });
-  });
-
   test('a run is forgotten by reset, for the next test', async () => {
     const locks = fakeLocks();
     expect(await locks.prisma.$oncePer('nightly', DAY, () => 1)).toMatchObject({ ran: true });
     expect(await locks.prisma.$oncePer('nightly', DAY, () => 2)).toMatchObject({ ran: false });
     locks.reset();
     expect(await locks.prisma.$oncePer('nightly', DAY, () => 3)).toEqual({ ran: true, value: 3 });
-  });
-
-  test('of many that come at once one runs, and the others are told', async () => {
-    const { prisma } = fakeLocks();
-    const ran = await Promise.all(Array.from({ length: 10 }, () => prisma.$oncePer('nightly', DAY, () => 'done')));
-    expect(ran.filter((result) => result.ran)).toHaveLength(1);
-    expect(ran.filter((result) => !result.ran && result.busy)).toHaveLength(9);
   });
 });
 
@@ -539,16 +442,6 @@ describe('what a test sees', () => {
     expect(locks.lose('k')).toBe(true);
     await expect(call).rejects.toBeInstanceOf(errors.LockLostError);
     expect(locks.lose('k')).toBe(false);
-  });
-
-  test('is the key whose lease was lost, of several', async () => {
-    const locks = fakeLocks();
-    const call = locks.prisma.$withLock(['seat:1', 'seat:2'], () => void locks.lose('seat:2'));
-    await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', key: 'seat:2' });
-  });
-
-  test('is a promise that rejects for a key that cannot be one', async () => {
-    expect(await codeOf(fakeLocks().waiting(''))).toBe('INVALID_OPTION');
   });
 
   test('is why nobody waits: nobody has the key, or too few have come', async () => {
@@ -631,14 +524,6 @@ describe('a handle', () => {
     expect(locks.calls.map(({ method }) => method)).toEqual(['$lock', '$transaction', '$transaction', '$withLock']);
   });
 
-  test('that is given back because the client was closed says so, and not that its owner released it', async () => {
-    const { prisma } = fakeLocks();
-    const handle = await prisma.$lock('k');
-    await prisma['$locks'].close();
-    expect(handle.signal.reason).toMatchObject({ code: 'CLOSED', message: expect.stringContaining('was closed') });
-    await expect(handle.$transaction(() => {})).rejects.toBe(handle.signal.reason);
-  });
-
   test('that loses its lease is told so, and its next transaction is refused', async () => {
     const locks = fakeLocks();
     const handle = await locks.prisma.$lock('k');
@@ -662,30 +547,6 @@ describe('a handle', () => {
       ['$resumeLock', 'released'],
       ['$transaction', 'committed'],
     ]);
-  });
-
-  // On servers as a rule: Postgres may let the next transaction in first.
-  test('that is resumed lets the transaction end that runs, and begins none of those that wait', async () => {
-    const { prisma } = fakeLocks();
-    const handle = await prisma.$lock('k');
-    const [goOn, work] = [gate(), vi.fn()];
-    const works = handle.$transaction(() => goOn.opened);
-    const waits = codeOf(handle.$transaction(work));
-    const resuming = prisma['$resumeLock'](handle.toJSON());
-    goOn.open();
-    await works;
-    await (await resuming).release();
-    expect(await waits).toBe('LOCK_LOST');
-    expect(work).not.toHaveBeenCalled();
-  });
-
-  test('that is resumed may be refused by the script, and lives on', async () => {
-    const locks = fakeLocks();
-    await using handle = await locks.prisma.$lock('k');
-    locks.next('k').isUnavailable();
-    expect(await codeOf(locks.prisma['$resumeLock'](handle.toJSON()))).toBe('LOCK_UNAVAILABLE');
-    expect(locks.unused).toBe(0);
-    expect(await handle.$transaction(() => 'mine')).toBe('mine');
   });
 
   test.each<[string, (locks: FakeLocks<AnyClient>) => unknown]>([
@@ -719,13 +580,6 @@ describe('a handle', () => {
     expect(locks.calls.map(({ outcome }) => outcome)).toEqual(outcomes);
     expect(vi.getTimerCount()).toBe(0);
   });
-});
-
-test('is of the type that the test says', async () => {
-  type Client = { readonly stock: { count(): Promise<number> }; $withLock(key: string): void };
-  const locks = fakeLocks<Client>({ stock: { count: async () => 4 } });
-  const count: number = await locks.prisma.stock.count();
-  expect(count).toBe(4);
 });
 
 test('takes some models of the client that the test names, in any form, and no name that the client does not have', () => {
@@ -799,6 +653,22 @@ describe('the end of a fake client', () => {
     expect(await prisma.$withLock('handle', () => 'anew')).toBe('anew');
   });
 
+  test('is not waited for by forceRelease: work under the key is rejected, and the key is free', async () => {
+    const { prisma } = fakeLocks();
+    const inside = gate();
+    const works = codeOf(
+      prisma.$withLock('k', () => {
+        inside.open();
+        return new Promise(() => {});
+      }),
+    );
+    await inside.opened;
+    expect(await prisma['$locks'].forceRelease('k', { holder: 'another' })).toBe(false);
+    expect(await prisma['$locks'].forceRelease('k')).toBe(true);
+    expect(await works).toBe('TRANSACTION_ABORTED');
+    expect(await prisma['$locks'].forceRelease('k')).toBe(false);
+  });
+
   test('calls `$connect` and `$disconnect` of the mock, the latter when no work runs any more', async () => {
     const seen: unknown[] = [];
     class Client {
@@ -826,17 +696,6 @@ describe('the end of a fake client', () => {
     await fakeLocks({}).prisma['$connect']();
     await fakeLocks().prisma['$disconnect']();
   });
-
-  test('is refused inside a lock, and so is forceRelease of its key', async () => {
-    const { prisma } = fakeLocks();
-    await prisma.$withLock('stock:1', async () => {
-      expect(await codeOf(prisma['$locks'].close())).toBe('INSIDE_TRANSACTION');
-      expect(await codeOf(prisma['$disconnect']())).toBe('INSIDE_TRANSACTION');
-      expect(await codeOf(prisma['$locks'].forceRelease('stock:1'))).toBe('INSIDE_TRANSACTION');
-      expect(await prisma['$locks'].forceRelease('stock:2')).toBe(false);
-    });
-    expect(await prisma['$locks'].history('stock:1')).toEqual({ key: 'stock:1', turns: 1n, recorded: false, last: [] });
-  });
 });
 
 test('a conflict that the script has is retried as `retries` says', async () => {
@@ -862,24 +721,6 @@ test('conflicts of one call use up its retries, and no call behind it has one', 
   expect(await locks.prisma.$withLock('stock:1', () => ++runs)).toBe(7);
 });
 
-test('a function that throws nothing in particular is not run again', async () => {
-  let runs = 0;
-  const fails = () => {
-    runs++;
-    return Promise.reject();
-  };
-  await expect(fakeLocks().prisma.$withLock('stock:1', fails, { retries: 2 })).rejects.toBeUndefined();
-  expect(runs).toBe(1);
-});
-
-test('a run of $oncePer that is done is refused inside a lock of its key', async () => {
-  const { prisma } = fakeLocks();
-  await prisma.$oncePer('report', 60_000, () => {});
-  await prisma.$withLock('report', async () => {
-    expect(await codeOf(prisma.$oncePer('report', 60_000, () => {}))).toBe('REENTRY');
-  });
-});
-
 test('an operation that is in flight when the function returns is refused, as by the real locks', async () => {
   const slow = gate();
   const { prisma, calls } = fakeLocks({ stock: { count: async () => 1, update: () => slow.opened } });
@@ -896,11 +737,6 @@ test('an operation that is in flight when the function returns is refused, as by
   await prisma.$withLock('stock:1', (tx) => Promise.all([tx['stock'].update(), tx['stock'].count()]));
 });
 
-test('a frozen mock of a model can be used', async () => {
-  const stock = Object.freeze({ find: async () => 1 });
-  expect(await fakeLocks({ stock }).prisma.$withLock('stock:1', (tx) => tx['stock'].find())).toBe(1);
-});
-
 test('mocks are seen through the client and through tx as the test made them, a frozen client too', async () => {
   const stock = { create: vi.fn(async (id: number) => ({ id })), find: vi.fn(() => 1) };
   const { prisma } = fakeLocks(Object.freeze({ stock }));
@@ -914,19 +750,6 @@ test('mocks are seen through the client and through tx as the test made them, a 
   expect(await prisma.$withLock('stock:1', (tx) => tx['stock'].create(2))).toEqual({ id: 8 });
   spy.mockRestore();
   expect(await prisma['stock'].create(3)).toEqual({ id: 3 });
-});
-
-test('a function that is found by the descriptor of its property is watched too', async () => {
-  const stock = { update: vi.fn(async () => {}), count: vi.fn(async () => 1) };
-  const { prisma } = fakeLocks({ stock });
-  const ofDescriptor = (of: object, name: string) => Object.getOwnPropertyDescriptor(of, name)?.value;
-  const call = prisma.$withLock('k', async (tx) => {
-    expect(await codeOf(ofDescriptor(prisma['stock'], 'update')())).toBe('INSIDE_TRANSACTION');
-    expect(await codeOf(ofDescriptor(ofDescriptor(prisma, 'stock'), 'update')())).toBe('INSIDE_TRANSACTION');
-    void ofDescriptor(tx['stock'], 'update')();
-  });
-  expect(await codeOf(call)).toBe('TRANSACTION_ABORTED');
-  expect(stock.update).not.toHaveBeenCalled();
 });
 
 test('a spy that is taken away, or a function that is put back, leaves the function of the mock in its place', async () => {
@@ -1018,15 +841,6 @@ test('a relation that the result of a mock does not have says how the mock gives
     'Object.assign(Promise.resolve(row), { orders: async () => … })',
   );
   expect(await orders(withOrders)).toEqual(['order']);
-});
-
-test('a mock of `$transaction` has the client with its locks as `this`', async () => {
-  const { prisma } = fakeLocks({
-    $transaction() {
-      return this;
-    },
-  });
-  expect(prisma['$transaction']()).toBe(prisma);
 });
 
 test('the function of a plain `$transaction` gets the models of the mock, and resolves with its result', async () => {

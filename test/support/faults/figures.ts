@@ -1,5 +1,5 @@
-import { check, progressTimes, type Violation } from '../check.js';
-import type { History } from '../history.js';
+import { check, progressTimes, type Violation } from './check.js';
+import type { History } from './history.js';
 
 /** What a history comes to, in numbers. */
 export interface Figures {

@@ -1,10 +1,8 @@
 import { expect, test } from 'vitest';
+import { add, figuresOf } from '../support/faults/figures.js';
 import type { History } from '../support/faults/history.js';
-import { add, figuresOf } from '../support/faults/report/figures.js';
-import { htmlOf } from '../support/faults/report/html.js';
-import { timelineOf } from '../support/faults/report/timeline.js';
 
-const KEY = '</script><script>alert(1)</script>';
+const KEY = 'stock:1';
 
 const HISTORY: History = {
   from: 1_000,
@@ -75,26 +73,4 @@ test('figures of two rounds add up', () => {
     strikes: { FLUSHALL: 2 },
     longestCall: 85,
   });
-});
-
-test('the report is one page that loads nothing, and what is in a key stays text', () => {
-  const page = htmlOf({
-    title: 'Soak',
-    about: [],
-    figures: figuresOf(HISTORY),
-    rounds: [timelineOf('round 1', HISTORY)],
-  });
-  expect(page).not.toMatch(/\b(src|href)=|@import|https?:/);
-  expect(page.match(/<\/script>/g)).toHaveLength(1);
-  const data = JSON.parse(/const report = (.*);\n/.exec(page)?.[1] ?? '');
-  expect(data.rounds[0].keys[0]).toMatchObject({
-    key: KEY,
-    bars: [
-      { f: 10, t: 20, n: '1', w: 'w1', o: 'ok', c: true },
-      { n: '2', o: 'COMMIT_UNKNOWN', c: true },
-      { n: '3', o: 'LOCK_LOST', c: false },
-      { n: '4', o: 'cut off with its process', c: false },
-    ],
-  });
-  expect(data.rounds[0].faults).toEqual([{ f: 30, t: 40, name: 'FLUSHALL', at: 'redis' }]);
 });

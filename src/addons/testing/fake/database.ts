@@ -1,0 +1,309 @@
+import { after, stop } from '../../../base/clock.js';
+import { codeOf } from '../../../base/errors.js';
+import { Reply } from '../../../base/reply.js';
+import type {
+  Beginning,
+  ClientTransaction,
+  ClientTransactionOptions,
+  Committing,
+  Conductor,
+  Connection,
+  Database,
+  Hook,
+  Place,
+  Row,
+  Statement,
+  StatementResult,
+  Unfinished,
+} from '../../../database/database.js';
+import * as SQL from '../../../database/sql.js';
+import { ADMIN_SHUTDOWN, LOCK_NOT_AVAILABLE, SERIALIZATION_FAILURE } from '../../../database/sql-states.js';
+import type { Schedule } from '../../../options/options.js';
+
+/** What Postgres has in the row of a key. */
+interface KeyRow {
+  token: bigint;
+  holder: string;
+  turns: bigint;
+  admittedAt: Date | undefined;
+  /** The newest first. */
+  attempts: readonly string[];
+}
+
+/** The row of a key: as it was committed, and who has locked it. */
+interface LockedRow {
+  committed: KeyRow | undefined;
+  writer: FakeConnection | undefined;
+  readonly waiting: Set<FakeConnection>;
+}
+
+/** How many attempts a row remembers. */
+const REMEMBERED = 16;
+
+/** An error as Postgres gives it. */
+class PostgresError extends Error {
+  readonly code: string;
+  readonly detail: string | undefined;
+
+  constructor(code: string, message: string, detail?: string) {
+    super(message);
+    this.code = code;
+    this.detail = detail;
+  }
+}
+
+/** The client of a transaction, and what was called on it. */
+export interface FakeTransaction {
+  readonly tx: object;
+  close(): void;
+}
+
+/**
+ * The port to a database, without one: it admits transactions as the functions of the migration do, and knows nothing of
+ * the application's rows.
+ */
+export class FakeDatabase implements Database<object> {
+  readonly #rows = new Map<string, LockedRow>();
+  /** The last committed run of each key of `$oncePer`; milliseconds since the Unix epoch. */
+  readonly runs = new Map<string, number>();
+  readonly #begin: (connection: FakeConnection, key: string) => FakeTransaction;
+  #token = 0n;
+
+  constructor(
+    begin: (connection: FakeConnection, key: string) => FakeTransaction,
+    unfinished: Database<object>['unfinished'],
+  ) {
+    this.#begin = begin;
+    this.unfinished = unfinished as (tx: object) => Unfinished | undefined;
+  }
+
+  readonly unfinished: (tx: object) => Unfinished | undefined;
+  readonly isStatementError = () => false;
+  readonly isNoMatch = () => false;
+  readonly isDisconnect = () => false;
+  readonly isUnavailable = () => false;
+
+  open({ key }: ClientTransactionOptions, { connected }: Place): ClientTransaction<object> {
+    const connection = new FakeConnection(this);
+    const transaction = this.#begin(connection, key);
+    connected(connection);
+    const close = () => {
+      try {
+        connection.conductor?.gate.enter('');
+      } catch {
+        // The function goes on until its next operation, which is refused by that reason and not by the end of the transaction.
+        return;
+      }
+      connection.conductor?.gate.leave();
+      transaction.close();
+    };
+    return {
+      run: async (_: Hook, body) => {
+        try {
+          await body(transaction.tx, close);
+        } catch (error) {
+          await connection.rollback();
+          throw error;
+        }
+        await connection.conductor?.commit(undefined);
+      },
+      discard: () => connection.rollback(),
+    };
+  }
+
+  /** Sends what is asked beside a transaction. */
+  readonly rescue = async (text: string, values: readonly unknown[]): Promise<readonly Row[]> => {
+    const rows = (keys: unknown) => (JSON.parse(String(keys)) as string[]).map((key) => this.#look(key));
+    if (text === SQL.LAST_ADMISSIONS) return rows(values[0]);
+    if (text === SQL.LAST_TURNS) return [this.#look(String(values[0]))];
+    if (text === SQL.NEXT_RUN) return [this.nextRun(values)];
+    if (text === SQL.SERVER_TIME) return [{ time: Date.now() / 1_000 }];
+    // Nothing is known of a transaction whose COMMIT was not answered.
+    if (text === SQL.EVIDENCE) return [{ status: null, epoch: null, born: null, turns: null, attempts: null }];
+    return [];
+  };
+
+  sqlState(error: unknown): string | undefined {
+    // Prisma's error of a conflict, which a mock, or the script, may reject with.
+    if (codeOf(error) === 'P2034') return SERIALIZATION_FAILURE;
+    return error instanceof PostgresError ? error.code : undefined;
+  }
+
+  sqlDetail(error: unknown): string | undefined {
+    return error instanceof PostgresError ? error.detail : undefined;
+  }
+
+  /** The row of a key, as it was committed. */
+  rowOf(key: string): LockedRow {
+    const row = this.#rows.get(key) ?? { committed: undefined, writer: undefined, waiting: new Set() };
+    this.#rows.set(key, row);
+    return row;
+  }
+
+  nextToken(): bigint {
+    return ++this.#token;
+  }
+
+  /** When a run is due, by the clock of this process, which fake timers may move. */
+  nextRun([key, interval, offset, atLeast]: readonly unknown[]): Row {
+    const present = Date.now();
+    const schedule = { interval: Number(interval), offset: Number(offset), atLeast: Number(atLeast) };
+    const last = this.runs.get(String(key));
+    // As in Postgres: one that lies ahead by more than an interval does not count.
+    const counts = last !== undefined && last <= present + schedule.interval;
+    const due = counts ? Math.max(nextInterval(last, schedule), last + schedule.atLeast) : present;
+    return { now_ms: present, due_ms: due > present ? due : null, after_ms: nextInterval(present, schedule) };
+  }
+
+  #look(key: string): Row {
+    const { token, turns = 0n, admittedAt, attempts = [] } = this.rowOf(key).committed ?? {};
+    const counted = String(turns);
+    const at = admittedAt?.toISOString();
+    return { token: token?.toString(), turns: counted, seen: counted, admitted_at: at, attempts, pid: null };
+  }
+}
+
+/** When the interval ends that this moment is in; milliseconds since the Unix epoch. */
+function nextInterval(at: number, { interval, offset }: Schedule): number {
+  return (Math.floor((at - offset) / interval) + 1) * interval + offset;
+}
+
+/** The elements of the literal of an array. */
+function elementsOf(literal: string | null | undefined): string[] | undefined {
+  return literal == null
+    ? undefined
+    : Array.from(literal.matchAll(/"((?:[^"\\]|\\.)*)"/gs), ([, text = '']) => text.replace(/\\(.)/gs, '$1'));
+}
+
+/** A connection with one transaction. */
+export class FakeConnection implements Connection {
+  stage: Connection['stage'] = 'opening';
+  conductor: Conductor | undefined;
+  answers: readonly Reply<StatementResult>[] = [];
+  readonly isBehindCommit = false;
+  readonly lostBackends = new Map<number, number>();
+  readonly canChain = false;
+  readonly isPoolWaitedFor = false;
+  closedBy: unknown;
+  /** Whether the answer to COMMIT is lost. */
+  losesAnswer = false;
+  readonly #database: FakeDatabase;
+  readonly #locked = new Set<LockedRow>();
+  readonly #written = new Map<LockedRow, KeyRow>();
+  readonly #runs: Array<readonly [key: string, at: number]> = [];
+  /** Called when it gets the row that it waits for, or has ended. */
+  #goOn: (() => void) | undefined;
+  #hasEnded = false;
+  readonly isOver = false;
+
+  constructor(database: FakeDatabase) {
+    this.#database = database;
+  }
+
+  begin({ statements }: Beginning): readonly Reply<StatementResult>[] {
+    this.answers = statements.map((statement) => {
+      const reply = new Reply<StatementResult>();
+      const answered = (text: string) => reply.resolve({ rows: [[text]], tag: 'SELECT 1' });
+      if (statement.text !== SQL.ADMIT && statement.text !== SQL.ADMIT_KEYS) answered('');
+      else this.#admit(statement).then(answered, (error: unknown) => reply.reject(error));
+      return reply;
+    });
+    return this.answers;
+  }
+
+  readonly query = async (text: string, values: readonly unknown[]): Promise<readonly Row[]> => {
+    if (text !== SQL.MARK_RUN) return [];
+    const run = this.#database.nextRun(values);
+    if (run['due_ms'] === null) this.#runs.push([String(values[0]), Number(run['now_ms'])]);
+    return [run];
+  };
+
+  commit(): Committing {
+    const answer = new Reply<StatementResult>();
+    if (this.losesAnswer) answer.reject(new Error('The script of fakeLocks says so.'));
+    else {
+      for (const [row, written] of this.#written) row.committed = written;
+      for (const [key, at] of this.#runs) this.#database.runs.set(key, at);
+      answer.resolve({ rows: [], tag: 'COMMIT' });
+    }
+    this.#end();
+    return { answer, next: undefined };
+  }
+
+  readonly rollback = async () => this.#end();
+  readonly abandon = () => this.#end();
+  readonly closeIfSilent = () => this.#end();
+  readonly destroy = () => this.#end();
+
+  /** As `fenced_lock.admit` does. Resolves to its answer. */
+  async #admit({ text, values }: Statement): Promise<string> {
+    const [key, holder, attempt = '', , , waitTime, , ...registered] = values;
+    const several = text === SQL.ADMIT_KEYS;
+    const keys = several ? (elementsOf(key) ?? []) : [String(key)];
+    const holders = several ? (elementsOf(holder) ?? []) : [String(holder)];
+    const [tokens, successors = holders] = registered.slice(0, 2).map(elementsOf);
+    const admitted: bigint[] = [];
+    let turns = 0n;
+    for (const [at, name] of keys.entries()) {
+      const row = this.#database.rowOf(name);
+      await this.#lock(row, name, tokens === undefined ? undefined : Number(waitTime));
+      const { committed } = row;
+      const token = tokens?.[at] === undefined ? this.#database.nextToken() : BigInt(tokens[at]);
+      if (tokens !== undefined && (committed?.token !== token || committed.holder !== holders[at])) {
+        const code = committed === undefined ? 'FL005' : 'FL003';
+        throw new PostgresError(code, 'another holder has been admitted', name);
+      }
+      turns = (committed?.turns ?? 0n) + 1n;
+      const attempts = [String(attempt), ...(committed?.attempts ?? [])].slice(0, REMEMBERED);
+      this.#written.set(row, { token, holder: String(successors[at]), turns, admittedAt: new Date(), attempts });
+      admitted.push(token);
+    }
+    return [turns, '1', '1', 'fake', ...admitted, '-'].join(' ');
+  }
+
+  /**
+   * Waits for the row, as a transaction of a handle does behind another one. Whoever draws a new token has the lease, or takes
+   * the key by force, so the one that has the row has lost its lease: its session is ended.
+   */
+  async #lock(row: LockedRow, key: string, waitTime: number | undefined): Promise<void> {
+    while (waitTime === undefined && row.writer) {
+      row.writer.closed(new PostgresError(ADMIN_SHUTDOWN, 'terminating connection due to administrator command'));
+    }
+    if (row.writer) {
+      row.waiting.add(this);
+      await new Promise<void>((resolve) => {
+        const timer = after(Number(waitTime), resolve);
+        this.#goOn = () => {
+          stop(timer);
+          resolve();
+        };
+      });
+      row.waiting.delete(this);
+      if (row.writer !== this) throw new PostgresError(LOCK_NOT_AVAILABLE, `the row of ${key} is locked`);
+    }
+    row.writer = this;
+    this.#locked.add(row);
+    if (this.#hasEnded) this.#end();
+  }
+
+  /** The server has ended the session. */
+  closed(error: unknown): void {
+    this.closedBy = error;
+    this.#end();
+    this.conductor?.closed(error);
+  }
+
+  /** Frees the rows, for those that wait. */
+  #end(): void {
+    this.#hasEnded = true;
+    this.#goOn?.();
+    for (const row of this.#locked) {
+      const [next] = row.waiting;
+      row.writer = next;
+      if (next === undefined) continue;
+      row.waiting.delete(next);
+      next.#goOn?.();
+    }
+    this.#locked.clear();
+  }
+}

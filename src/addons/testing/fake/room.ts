@@ -1,0 +1,60 @@
+import type { Lease } from '../../../waiting/lease.js';
+import type { Turn } from '../../../waiting/lease-set.js';
+import { Renewal } from '../../../waiting/renewal.js';
+import type { LeaseRequest } from '../../../waiting/request.js';
+import { WaitingRoom, type WaitingRoomOptions } from '../../../waiting/room.js';
+import type { LeaseStore } from '../../../waiting/store.js';
+import type { TurnUser } from '../../../waiting/waiter.js';
+
+/** What is noted of a caller that comes for a key. */
+export interface Arrival {
+  had(lease: Lease): void;
+  failed(error: unknown): void;
+}
+
+/** The queues of a fake's calls, which see who comes. */
+export class FakeRoom extends WaitingRoom {
+  readonly renewal: Renewal;
+  readonly #arrive: (key: string) => Arrival;
+
+  /** @param arrive is called for each caller and key. What it throws, the caller is refused with. */
+  constructor(
+    store: LeaseStore,
+    options: WaitingRoomOptions,
+    emit: ConstructorParameters<typeof WaitingRoom>[2],
+    arrive: (key: string) => Arrival,
+  ) {
+    const renewal = new Renewal(store);
+    super(store, renewal, emit, options);
+    this.renewal = renewal;
+    this.#arrive = arrive;
+  }
+
+  override enter(key: string, request: LeaseRequest): Promise<Turn>;
+  override enter<R>(key: string, request: LeaseRequest, user: TurnUser<R>): Promise<R>;
+  override async enter(key: string, request: LeaseRequest, user?: TurnUser<unknown>): Promise<unknown> {
+    const arrival = this.#arrive(key);
+    const had = (turn: Turn) => {
+      arrival.had(turn.lease);
+      return turn;
+    };
+    try {
+      if (user === undefined) return had(await super.enter(key, request));
+      return await super.enter(key, request, { useTurn: (turn) => user.useTurn(had(turn)) });
+    } catch (error) {
+      arrival.failed(error);
+      throw error;
+    }
+  }
+
+  override async takeOver(...given: Parameters<WaitingRoom['takeOver']>): Promise<Turn> {
+    const turn = await super.takeOver(...given);
+    this.#arrive(turn.lease.key).had(turn.lease);
+    return turn;
+  }
+
+  /** No transaction is opened before its lease is had: a token would be drawn for it. */
+  override isRecentlyUncontended(): boolean {
+    return false;
+  }
+}
