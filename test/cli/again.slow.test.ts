@@ -67,24 +67,6 @@ test('migrate reset, deploy and migrate dev go through again and again, and keep
   }
 });
 
-test('a restored dump without the history of Prisma takes the script again, and keeps the tokens', async () => {
-  await using database = await createDatabase();
-  const own = await shop();
-  const before = await prisma(own, database);
-  await before.deploy();
-  await before.close();
-  await database.pool.query(USED);
-  // A template must not be in use.
-  await database.pool.end();
-  // As pg_restore leaves it: all objects and rows, and nothing that says which migrations made them.
-  await using restored = await createDatabase(database);
-  await restored.pool.query('DROP TABLE _prisma_migrations, "Stock"');
-  const engine = await prisma(own, restored);
-  expect(await engine.deploy()).toHaveLength(3);
-  expect(await tokens(restored)).toEqual(KEPT);
-  expect(await engine.dev()).toEqual(AT_REST);
-});
-
 test('a restored dump of the tables alone is told how to get the objects back, and gets them', async () => {
   await using database = await createDatabase();
   const own = await shop();

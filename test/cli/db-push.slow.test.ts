@@ -75,20 +75,6 @@ describe('a project that uses `prisma db push`', () => {
     await expect(database.pool.query('UPDATE "Stock" SET quantity = 9')).rejects.toMatchObject({ code: 'FL002' });
   });
 
-  test('a column that was pushed is no obstacle to the migrations of init and add-fence', async () => {
-    await using database = await createDatabase();
-    const here = shop();
-    await push(here, database);
-    here.write('prisma/schema.prisma', SCHEMA());
-    for (const args of [['init'], ['add-fence', 'Stock']]) {
-      expect(await here.run(...args)).toMatchObject({ code: 0 });
-      await database.pool.query(here.migration().sql);
-    }
-    expect(here.read('prisma/schema.prisma')).toMatch(/fence +BigInt/);
-    expect(await guards(database)).toEqual([{ table: '"Stock"', policy: 'allow' }]);
-    expect(findings(await doctor(here, database)).filter(({ status }) => status === 'fault')).toEqual([]);
-  });
-
   test('that has rows goes over to migrations as the page says: what is there is recorded, and nothing is lost', async () => {
     await using database = await createDatabase();
     const here = shop('');

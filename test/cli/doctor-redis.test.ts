@@ -117,43 +117,4 @@ describeWithShop('doctor, of Redis', () => {
     const remedy = expect.stringContaining("wake: 'poll'");
     expect(ofRedis(await look(proxy.url))).toMatchObject([{ check: 'wake-ups', status: 'warning', remedy }]);
   });
-
-  test.each([
-    ['refuses the login: it needs a password (NOAUTH).', '', 'Put the user and the password into the URL'],
-    // The word of the advice: what hides a password must not change the advice.
-    ['WRONGPASS', ':password@', 'Correct the user and the password in the URL'],
-  ])('a login that is refused (%s) is a fault with its own remedy, also of ls', async (said, login, advice) => {
-    const locked = await startRedis();
-    onTestFinished(() => locked.stop());
-    const admin = new Redis(locked.url);
-    await admin.config('SET', 'requirepass', 'secret-of-doctor');
-    admin.disconnect();
-    const url = `redis://${login}127.0.0.1:${new URL(locked.url).port}`;
-    const ran = await look(url);
-    const found = {
-      check: 'connection',
-      message: expect.stringContaining(said),
-      remedy: expect.stringContaining(advice),
-    };
-    expect(ofRedis(ran)).toMatchObject([found]);
-    const listed = await patient.project.run('ls', '--database-url', patient.url, '--redis-url', url);
-    expect(listed).toMatchObject({ code: 1, err: expect.stringContaining(advice) });
-    expect(listed.err.indexOf(said)).toBeLessThan(listed.err.indexOf(advice));
-    for (const text of [ran.out, listed.err]) {
-      expect(text).toContain(said);
-      expect(text).toContain(
-        'redis://<user>:<password>@<host>:<port> (without a user: redis://:<password>@<host>:<port>).',
-      );
-      // Redis ends its sentence, too.
-      expect(text).not.toMatch(/[^.]\.\.(?!\.)/);
-    }
-  });
-
-  test('a server that is not there is a fault, and the database is looked at all the same', async () => {
-    const ran = await look(`redis://:secret-of-doctor@127.0.0.1:${await freePort()}`);
-    const remedy = expect.stringContaining('start the server');
-    expect(notOk(ran)).toMatchObject([{ server: 'redis', check: 'connection', status: 'fault', remedy }]);
-    expect(ran.out).not.toMatch(/secret-of-doctor|redis:\/\//);
-    expect(ran.code).toBe(1);
-  });
 });

@@ -76,12 +76,6 @@ describe('a child by inheritance that is a fenced model of its own', () => {
     expect(await faults()).toEqual([]);
   });
 
-  test('keeps its guard and its column where the fence of its parent is removed', async () => {
-    await deploy(['add-fence', 'Cat'], ['add-fence', 'Animal'], ['remove-fence', 'Animal']);
-    expect(await policies()).toEqual({ cat: 'allow', lion: 'allow' });
-    expect(await faults()).toEqual([]);
-  });
-
   test('whose column is its parent’s has the removal refused, because it would lose the column', async () => {
     await deploy(['add-fence', 'Animal'], ['add-fence', 'Cat', '--guard', 'require']);
     const before = await policies();

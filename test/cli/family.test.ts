@@ -75,15 +75,10 @@ describe('a guard on a table with others below it', () => {
   test.each([
     'TRUNCATE "Sale"',
     'TRUNCATE sale_1',
-    'TRUNCATE "Other"."Sale 2"',
-    'TRUNCATE sale_2_1',
     'DELETE FROM sale_1',
     'UPDATE sale_2_1 SET id = 12',
     'TRUNCATE "Animal"',
-    'TRUNCATE ONLY cat',
     'TRUNCATE lion',
-    'DELETE FROM "Animal"',
-    'UPDATE cat SET id = 4',
     'UPDATE ONLY cat SET id = 4',
     'DELETE FROM lion',
   ])('refuses a stale holder: %s', async (sql) => {

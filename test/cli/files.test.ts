@@ -46,10 +46,6 @@ describe('init', () => {
   });
 });
 
-describe('remove-fence', () => {});
-
-describe('wrong usage', () => {});
-
 test.each([
   ['force-release', 'unlock'],
   ['inspect', 'unlock <key> --dry-run'],
@@ -59,8 +55,6 @@ test.each([
   const told = await shop().run(wanted, 'stock:1', '--json');
   expect(told.json).toEqual({ ok: false, error: expect.stringMatching(`'${wanted}'.*npx fenced-lock ${here}$`) });
 });
-
-describe('what is shown', () => {});
 
 describe('all or nothing', () => {
   test('--dry-run shows what would be written, and writes nothing', async () => {

@@ -65,17 +65,12 @@ describe('where the project is', () => {
 
   test.each([
     ['prisma7.config.ts'],
-    ['prisma7.config.mjs'],
     ['.config/prisma7.ts'],
     ['prisma.config.ts'],
-    ['prisma.config/index.ts'],
     ['.config/prisma.ts'],
-    ['.config/prisma.config.js'],
     // The first of them wins, as in Prisma.
     ['prisma7.config.ts', 'prisma.config.ts'],
-    ['prisma7.config.js', 'prisma7.config.ts'],
     ['prisma7.config.ts', '.config/prisma7.ts'],
-    ['.config/prisma7.ts', 'prisma.config.ts'],
     ['prisma.config.ts', '.config/prisma.ts'],
   ])('%s, whose paths are seen from where it is', async (file, other?: string) => {
     const somewhere = project({ 'package.json': '{ "type": "module" }', [file]: config('wanted') });

@@ -5,8 +5,6 @@ import { describeWithShop, Shop } from '../support/shop.js';
 import { createDatabase } from './database.js';
 import { HOSTILE, isHarmless, Operator } from './operator.js';
 
-const _PLAIN_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
-
 describeWithShop('ls', () => {
   const shop = new Shop();
 
@@ -22,23 +20,6 @@ describeWithShop('ls', () => {
     const shown = document.json['keys'] as Array<{ key: string; token: string }>;
     expect(shown.map(({ key }) => key).toSorted()).toEqual(keys.toSorted());
     expect(shown.map(({ token }) => BigInt(token)).toSorted()).toEqual(handles.map(({ token }) => token).toSorted());
-  });
-
-  test('names the first who wait, as JSON if the name would deceive, "?" where there is none, and counts the others', async () => {
-    const operator = new Operator(shop);
-    const redis = shop.redis();
-    const queue = `${operator.keyPrefix}{stock:1}:queue`;
-    const names = ['web-1', 'a\u202eb', '\u001b[31mred', '', 'web-5'];
-    // The one without a name is an entry as older versions wrote it; the last one is none of this package.
-    const places = names.map((name) => `${randomUUID()} ${randomUUID()}${name === '' ? '' : ` ${name}`}`);
-    await redis.rpush(queue, ...places, 'nonsense');
-    await redis.pexpire(queue, 60_000);
-    const [text, document] = [await operator.run('ls'), await operator.run('ls', '--json')];
-    expect([isHarmless(text.out), isHarmless(document.out)]).toEqual([true, true]);
-    expect(document.json['keys']).toMatchObject([
-      { waiting: 6, waiters: ['web-1', 'a\u202eb', '\u001b[31mred', null, 'web-5', null] },
-    ]);
-    expect(text.out.trimEnd()).toMatch(/ {2}web-1, "a\\u202eb", "\\u001b\[31mred", 3 more$/);
   });
 
   test('shows thousands of keys in their order, with their tokens, and none of another prefix', async () => {

@@ -5,45 +5,9 @@ import { describeWithShop, Shop } from '../support/shop.js';
 import { describeWithGroup } from '../support/site-suite.js';
 import { Operator } from './operator.js';
 import { findings } from './patient.js';
-import { project } from './project.js';
 
 describeWithShop('a Redis URL', () => {
   const shop = new Shop();
-  const UNREADABLE = /The Redis URL cannot be read: check .* percent-encoded/;
-
-  test.each([
-    ['a # in its password', 'redis://:se#cret@127.0.0.1:6379'],
-    ['a port that is none', 'redis://:secret@127.0.0.1:99999'],
-    ['a % in its login', 'redis://:secret%zz@127.0.0.1:6379'],
-    ['a database that is no number', 'SERVER/secret'],
-    ['a database that is no number, in its query', 'SERVER?db=secret'],
-  ])('with %s cannot be read, and nothing of it is shown', async (_, url) => {
-    const env = { REDIS_URL: url.replace('SERVER', inject('redis').url ?? '') };
-    for (const command of [['ls'], ['unlock', 'stock:1']]) {
-      const { code, err, out } = await new Operator(shop).runWith(env, ...command);
-      expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(UNREADABLE) });
-      expect(err + out).not.toMatch(/cret|:\/\//);
-    }
-  });
-
-  test('of the database that is malformed is named as such, and nothing of it is shown', async () => {
-    const urls = [
-      '"postgresql://user:secret@h:5432/shop"REDIS_URL=redis://:secret@h',
-      'postgresql://user:secret@h:5432/shopREDIS_URL=redis://:secret@h',
-      'postgresql://user:secret@h:5432/shop"',
-    ];
-    for (const url of urls) {
-      for (const command of ['doctor', 'gc', 'ls']) {
-        const { code, err, out } = await project({}, { DATABASE_URL: url, REDIS_URL: inject('redis').url }).run(
-          command,
-        );
-        expect(code).toBe(1);
-        expect(err + out).toContain('The database URL is malformed: it ');
-        expect(err + out).not.toMatch(/cret|:\/\/|Accelerate/);
-      }
-    }
-  });
-
   test('with a database that the server does not have is refused, whatever would be done in another one', async () => {
     const key = `stock:${randomUUID()}`;
     const operator = new Operator(shop);

@@ -1,23 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { applicationFunctions, packagedScript } from '../../src/cli/migrations/packaged.js';
 import * as statements from '../../src/database/sql.js';
 import { applyMigrations } from '../support/servers/index.js';
 import { createDatabase, type OwnDatabase } from './database.js';
-import { type Project, project, ROOT } from './project.js';
+import { type Project, project } from './project.js';
 
 const SCHEMA = 'datasource db {\n  provider = "postgresql"\n}\n\nmodel Stock {\n  id Int @id\n}\n';
 const TABLE = 'CREATE TABLE "Stock" (id int PRIMARY KEY);';
 const shop = () =>
   project({ 'prisma/schema.prisma': SCHEMA, 'prisma/migrations/20260101000000_tables/migration.sql': TABLE });
-/** The block of docs/rights.md for owners, as somebody pastes it into a migration. */
-const _OF_OWNERS =
-  /GRANT USAGE ON SCHEMA fenced_lock TO "owner_of_tables";[^;]*;/.exec(
-    readFileSync(join(ROOT, 'docs/rights.md'), 'utf8'),
-  )?.[0] ?? '';
 const deploy = (to: OwnDatabase, from: Project) => applyMigrations(to.url, { dir: from.path('prisma/migrations') });
 
 /** What the client sends to our functions, with values that fit. */
@@ -128,15 +121,6 @@ describe('init --role', () => {
       [bystander],
     );
     expect(rows).toEqual([]);
-  });
-
-  test('a role that is missing makes the migration fail as a whole', async () => {
-    await using database = await createDatabase();
-    const fresh = shop();
-    await fresh.run('init', '--role', app, '--role', 'nobody_of_that_name');
-    await expect(deploy(database, fresh)).rejects.toThrow('role "nobody_of_that_name" does not exist');
-    const { rows } = await database.pool.query(`SELECT to_regnamespace('fenced_lock') AS schema`);
-    expect(rows).toEqual([{ schema: null }]);
   });
 
   test('where the objects are there, it writes the grants alone, and each role once', async () => {

@@ -169,18 +169,4 @@ describe('what cannot be done is said in a plain sentence, and nothing is writte
     }
     expect(shop.files()).toEqual(before);
   });
-
-  test.each([
-    ['a model on one line', 'model One { id Int @id }\n\nview V {\n  id Int @unique\n}\n'],
-    ['a model without an end', 'model One {\n  id Int @id\n'],
-    ['a model whose end is missing', 'model One {\n  id Int @id\n\nmodel Two {\n  id Int @id\n}\n'],
-  ])('refuses what it would edit at the wrong place: %s', async (_, schema) => {
-    const shop = project({ 'prisma/schema.prisma': schema });
-    const { code, err } = await shop.run('add-fence', 'One');
-    expect(code).not.toBe(0);
-    expect(err).toMatch(/The model One cannot be read: `npx prisma validate`/);
-    expect(shop.read('prisma/schema.prisma')).toBe(schema);
-  });
 });
-
-describe('sql', () => {});

@@ -25,17 +25,6 @@ describe('sql', () => {
     expect(asJson).toMatchObject({ code: 2, json: { ok: false, error: expect.any(String) } });
   });
 
-  test('also where an option stands before it', async () => {
-    const { code, out } = await shop().run('--schema', 'prisma', 'sql');
-    expect([code, out]).toEqual([2, expect.stringContaining('RAISE')]);
-  });
-
-  test('other commands with wrong usage, and its help, write no script', async () => {
-    expect(await shop().run('init', '--role', 'sql', '--bogus')).toMatchObject({ code: 2, out: '' });
-    const help = await shop().run('sql', '--help');
-    expect(help).toMatchObject({ code: 0, out: expect.not.stringContaining('RAISE') });
-  });
-
   test('several processes may apply it at the same time, with each statement by itself as psql sends them', async () => {
     await using database = await createDatabase();
     await database.pool.query('CREATE TABLE "Stock" (id int PRIMARY KEY)');

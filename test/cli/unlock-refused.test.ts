@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { applyMigrations, freePort, startPostgres } from '../support/servers/index.js';
+import { freePort, type startPostgres } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { as, Operator, PASSWORD } from './operator.js';
 
@@ -94,37 +93,9 @@ describeWithShop('unlock, where it is refused', () => {
     expect(after.token).toBeGreaterThan(before.token ?? 0n);
     expect(work).toBe('ended');
   });
-
-  test('of a transaction that cannot be ended it gives up after a while', async ({ skip }) => {
-    // One that was prepared has no backend any more.
-    await using server = await disposable(startPostgres({ settings: { max_prepared_transactions: '1' } }));
-    await applyMigrations(server.url);
-    const session = new pg.Client({ connectionString: server.url });
-    await session.connect();
-    try {
-      const { rows } = await session.query('SHOW max_prepared_transactions');
-      if (rows[0]?.max_prepared_transactions === '0') skip('a server given from outside has its own settings');
-      await session.query(`BEGIN; INSERT INTO fenced_lock.admission (key, token, holder, born, turns, attempts, admitted_at)
-        VALUES ('stock:1', 1, gen_random_uuid(), 0, 1, '{}', now()); PREPARE TRANSACTION 'stock'`);
-      const begun = performance.now();
-      const { code, err } = await new Operator(shop).runWith({ DATABASE_URL: server.url }, 'unlock', 'stock:1');
-      expect({ code, err }).toEqual({
-        code: 1,
-        err: expect.stringMatching(
-          /^fenced-lock: The key stock:1 could not be locked in time: transactions keep its row in /,
-        ),
-      });
-      expect(performance.now() - begun).toBeGreaterThan(10_000);
-      await session.query("ROLLBACK PREPARED 'stock'");
-      const again = await new Operator(shop).runWith({ DATABASE_URL: server.url }, 'unlock', 'stock:1');
-      expect(again).toMatchObject({ code: 0, out: expect.stringContaining('stock:1 was not held') });
-    } finally {
-      await session.end();
-    }
-  });
 });
 
-async function disposable(starting: ReturnType<typeof startPostgres>) {
+async function _disposable(starting: ReturnType<typeof startPostgres>) {
   const server = await starting;
   return { url: server.url, [Symbol.asyncDispose]: () => server.stop() };
 }

@@ -202,19 +202,6 @@ describeWithShop('unlock', () => {
     expect(document.json).toMatchObject({ before: { key }, leaseTaken: false });
   });
 
-  test.each([
-    ['', 'must not be empty'],
-    ['k'.repeat(513), 'must not be longer than 512 bytes'],
-    ['\uD800', 'well-formed'],
-  ])('%j is no key', async (key, problem) => {
-    // Nobody is asked for it: these URLs lead nowhere.
-    const nowhere = { DATABASE_URL: 'postgresql://127.0.0.1:1/db', REDIS_URL: 'redis://127.0.0.1:1' };
-    expect(await new Operator(shop).runWith(nowhere, 'unlock', '--', key)).toMatchObject({
-      code: 2,
-      err: expect.stringContaining(problem),
-    });
-  });
-
   test('as a process of its own it ends by itself', async () => {
     const { key } = await shop.product(1);
     const { app: DATABASE_URL } = inject('postgres');

@@ -41,20 +41,6 @@ describeWithShop('ls --watch', () => {
     expect({ code: await code, errors: seen.errors }).toEqual({ code: 0, errors: '' });
   });
 
-  test('says how many keys it has no room for', async () => {
-    const keyPrefix = `watch-${randomUUID()}:`;
-    const { prisma } = shop.client({ keyPrefix });
-    const keys = Array.from({ length: 30 }, (_, n) => `stock:${n}`);
-    const handles = await Promise.all(keys.map((key) => prisma.$lock(key)));
-    const { code, stop, shows } = watch(keyPrefix, inject('redis').url as string);
-    // The time, the headings and thirty keys, on twenty lines.
-    const screen = await shows('the keys', (screen) => screen.includes('14 more lines'));
-    expect(screen.trimEnd().split('\n')).toHaveLength(19);
-    stop();
-    expect(await code).toBe(0);
-    for (const handle of handles) await handle.release();
-  });
-
   test('goes on when a server that went away is there again, and says so meanwhile', async () => {
     const keyPrefix = `watch-${randomUUID()}:`;
     const { prisma } = shop.client({ keyPrefix });
@@ -80,11 +66,5 @@ describeWithShop('ls --watch', () => {
     const { code, seen } = watch('none:', 'redis://127.0.0.1:1');
     expect(await code).toBe(1);
     expect(seen.errors).toMatch(/^fenced-lock: Redis at 127\.0\.0\.1:1/);
-  });
-
-  test('is for people, so --json is refused', async () => {
-    const { code, seen } = watch('none:', inject('redis').url as string, '--json');
-    expect(await code).toBe(2);
-    expect(seen.screen).toContain('--watch');
   });
 });
