@@ -62,12 +62,13 @@ export class GuardedTables {
 
   #apply(groups: Groups, { dropped, created }: Script): void {
     const { guarded, column = '', policy = '', unguarded, altered, name, schema = '' } = groups;
+    const { created: made, columns = '', dropped: gone } = groups;
     if (guarded !== undefined) {
       this.#guards.set(keyOf(read(guarded)), { column: column.replaceAll("''", "'"), policy, isLost: false });
     }
     if (unguarded !== undefined) this.#guards.delete(keyOf(read(unguarded)));
-    if (groups.created !== undefined) created.set(keyOf(read(groups.created)), groups.columns ?? '');
-    for (const table of groups.dropped?.match(new RegExp(TABLE, 'g')) ?? []) {
+    if (made !== undefined) created.set(keyOf(read(made)), columns);
+    for (const table of gone?.match(new RegExp(TABLE, 'g')) ?? []) {
       const guard = this.#lose(keyOf(read(table)), created);
       if (guard?.isLost === false) dropped.set(keyOf(read(table)), guard);
     }
