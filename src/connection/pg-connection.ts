@@ -1,4 +1,4 @@
-import { AnswerTimer } from '../base/clock.js';
+import { after } from '../base/clock.js';
 import { InvalidOptionError } from '../base/errors.js';
 import type { Reply } from '../base/reply.js';
 import {
@@ -125,7 +125,7 @@ export class PgConnection implements Connection {
   closeIfSilent(): void {
     const pooled = this.#pooled;
     if (pooled === undefined) return;
-    new AnswerTimer(SILENT_TIME, () => {
+    after(SILENT_TIME, () => {
       if (this.#pooled !== pooled) return;
       // Behind a COMMIT the connection belongs to the previous turn, too, whose COMMIT may take longer. That turn closes
       // the connection if it gets no answer.
