@@ -2,6 +2,7 @@ import { AnswerTimer, now, OVERDUE, turnOfLoop, within } from '../base/clock.js'
 import { Denied, isDenial, NotAsked, type Reach } from '../waiting/store.js';
 import type { ClusterClient, RedisClient } from './client.js';
 import { isReply, presentable, WHICH_URL } from './errors.js';
+import { sentAgain } from './ioredis-bugs.js';
 import { isUnknownScript, type Script } from './script.js';
 import { listen } from './shared-listeners.js';
 import type { Nodes } from './topology/nodes.js';
@@ -104,7 +105,7 @@ export class Commands {
    * Runs a script by its hash, and by its text if the server lacks it. Commands that were issued meanwhile are then executed
    * before it. The text is not sent after the time limit: it would arrive after the command that undoes it.
    *
-   * @param overdue gets what the client still awaits when the time limit has passed.
+   * @param overdue gets what the client still awaits when the time limit has passed, or it has given up the command itself.
    */
   runScript<Keys extends string[], Args extends string[], Reply>(
     { sha1, lua, keys: count }: Script<Keys, Args, Reply>,
@@ -132,6 +133,8 @@ export class Commands {
       const failed = (error: unknown): void => {
         timer.stop();
         if (isWaiting && !isReply(error)) this.#nodes.refreshTopology();
+        const late = isWaiting && overdue !== undefined ? sentAgain(error) : undefined;
+        if (late !== undefined) overdue?.(late);
         reject(presentable(error));
       };
       const sendText = () => {

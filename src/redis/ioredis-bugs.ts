@@ -1,3 +1,4 @@
+import { after } from '../base/clock.js';
 import type { ClusterClient, RedisClient } from './client.js';
 import { listen } from './shared-listeners.js';
 
@@ -7,6 +8,21 @@ import { listen } from './shared-listeners.js';
 /** The private field that says that the client's owner has ended it by `disconnect` or `quit`. It is reset by `connect`. */
 export function isClosedByOwner(redis: object): boolean {
   return (redis as { readonly manuallyClosing?: boolean }).manuallyClosing === true;
+}
+
+/** How long a Cluster client may send a command that it has given up; milliseconds. It tries 16 times by default. */
+const SENT_AGAIN_FOR = 5_000;
+
+/**
+ * What a command waits for that the client has given up by its own `commandTimeout`: its promise has rejected, but where its
+ * master is replaced a Cluster client sends it all the same, some seconds later, and tells nobody
+ * (test/redis/topology/cluster-faults.slow.test.ts, with a master that is killed). `undefined` for any other error.
+ */
+export function sentAgain(error: unknown): Promise<void> | undefined {
+  if ((error as Error | undefined)?.message !== 'Command timed out') return undefined;
+  return new Promise((resolve) => {
+    after(SENT_AGAIN_FOR, resolve).unref();
+  });
 }
 
 interface AskingNode {

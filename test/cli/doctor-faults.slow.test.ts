@@ -13,7 +13,19 @@ const setting = (name: string, value: string) => `ALTER DATABASE $DATABASE SET $
 
 const faults: Array<[fault: string, planted: string, check: string, message: RegExp, ...args: string[]]> = [
   ['no objects at all', 'DROP SCHEMA fenced_lock CASCADE', 'objects', /schema fenced_lock is not in/],
-  ['a function missing', 'DROP FUNCTION fenced_lock.start_epoch', 'rights', /Missing: fenced_lock\.start_epoch/],
+  [
+    'one of two functions of a name missing',
+    'DROP FUNCTION fenced_lock.admit(text, uuid, uuid, integer, integer, integer, integer)',
+    'objects',
+    /Missing .*: function admit\(text, uuid, uuid, integer, integer, integer, integer\)\.$/,
+  ],
+  [
+    'a column missing',
+    'ALTER TABLE fenced_lock.admission DROP COLUMN attempts',
+    'objects',
+    /Missing .*: column admission\.attempts\.$/,
+  ],
+  ['the sequence missing', 'DROP SEQUENCE fenced_lock.token', 'objects', /sequence token/],
   [
     'objects of another version',
     `COMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects 0'`,

@@ -32,7 +32,10 @@ describeWithShop('doctor, of Redis', () => {
   test('nothing is found in a healthy server', async () => {
     const ran = await look(redis().url);
     expect(ofRedis(ran)).toEqual([]);
-    const seen = ['version', 'role', 'mode', 'memory', 'eviction', 'scripts', 'wake-ups'];
+    const seen = [
+      ...['version', 'role', 'mode', 'memory', 'eviction'],
+      ...['persistence', 'replicas', 'scripts', 'wake-ups', 'views'],
+    ];
     expect(ran.found.map(({ check }) => check)).toEqual(seen);
   });
 

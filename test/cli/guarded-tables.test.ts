@@ -61,21 +61,26 @@ describe('the guard of a table, by the migrations', () => {
     // Prisma writes another name of a model as a new table.
     [
       'its model got another name',
-      'DROP TABLE "Stock";\nCREATE TABLE "Article" (id int PRIMARY KEY);',
+      'DROP TABLE "Stock";\nCREATE TABLE "Article" (id int PRIMARY KEY, "fence" BIGINT NOT NULL DEFAULT 0);',
       '  @@map("Article")\n',
     ],
-  ])('is lost where %s: doctor misses it, and add-fence makes it again', async (_, sql, attributes) => {
-    const { here, later } = await guarded();
-    later(sql);
-    here.write('prisma/schema.prisma', schema(attributes));
-    await using database = await createDatabase();
-    const { deploy, guards } = on(database, here);
-    await deploy();
-    expect(await guards()).toMatchObject([{ status: 'warning', message: expect.stringContaining('no guard') }]);
-    expect((await here.run('add-fence', 'Stock')).out).toContain('Stock has no guard yet, and gets one (allow)');
-    await deploy();
-    expect(await guards()).toMatchObject([{ status: 'ok', message: expect.stringContaining('guarded (allow)') }]);
-  });
+  ])(
+    'is lost where %s: doctor misses it, and add-fence makes it again, with its policy',
+    async (_, sql, attributes) => {
+      const { here, later } = await guarded();
+      later(sql);
+      here.write('prisma/schema.prisma', schema(attributes));
+      await using database = await createDatabase();
+      const { deploy, guards } = on(database, here);
+      await deploy();
+      expect(await guards()).toMatchObject([
+        { status: 'fault', message: expect.stringContaining('the guard is missing') },
+      ]);
+      expect(await here.run('add-fence', 'Stock')).toMatchObject({ code: 0 });
+      await deploy();
+      expect(await guards()).toMatchObject([{ status: 'ok', message: expect.stringContaining('guarded (require)') }]);
+    },
+  );
 
   test('is none where the model is of another schema', async () => {
     const { here } = await guarded();

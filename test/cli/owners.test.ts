@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ADMIT } from '../../src/database/sql.js';
 import { createDatabase, type OwnDatabase } from './database.js';
+import { findings } from './patient.js';
 import { project, ROOT } from './project.js';
 
 const RIGHTS = readFileSync(join(ROOT, 'docs/rights.md'), 'utf8');
@@ -63,6 +64,21 @@ describe('the owner of guarded tables, where another role owns fenced_lock and k
     );
     const named = /GRANT USAGE ON SCHEMA fenced_lock TO "owner_of_tables";[^;]*;/.exec(RIGHTS)?.[0] ?? '';
     expect(rows.map(({ name }) => name)).toEqual([...named.matchAll(/fenced_lock\.(\w+)\(/g)].map(([, name]) => name));
+
+    // Without them doctor says which are lacking.
+    const owners = async () =>
+      findings(await here.run('doctor', '--json', '--database-url', database.url)).filter(
+        ({ check }) => check === 'owners',
+      );
+    await database.pool.query(`REVOKE ALL ON SCHEMA fenced_lock FROM ${owner};
+      REVOKE ALL ON ALL FUNCTIONS IN SCHEMA fenced_lock FROM ${owner}`);
+    expect(await cascade(0)).toBe('42501');
+    const [found] = await owners();
+    const lacks = 'who may not use the schema fenced_lock, and may not call check_writer';
+    expect(found).toMatchObject({ status: 'fault', message: expect.stringContaining(lacks) });
+    await database.pool.query(found?.remedy ?? '');
+    expect([await cascade(0), await cascade(5_000)]).toEqual([undefined, 'FL001']);
+    expect(await owners()).toMatchObject([{ status: 'ok' }]);
   });
 
   test('makes and attaches partitions, which get the guard', async () => {

@@ -10,7 +10,7 @@ const users = [...PAGE.matchAll(/^ACL SETUSER shop on >password (.+)$/gm)].map((
 /** The rights that docs/rights.md names, after `on >password`: on one server, and on each node of a Cluster. */
 export const [RIGHTS = [], CLUSTER_RIGHTS = []] = users;
 /** Those for `list` beside them. */
-export const FOR_LIST = (/^`(\+scan)` beside these/m.exec(PAGE)?.[1] ?? '').split(' ');
+export const FOR_LIST = (/^\| `(\+scan)`, beside these/m.exec(PAGE)?.[1] ?? '').split(' ');
 
 /** What the server has refused to this user: a command, a key or a channel. */
 export async function refusedTo(name: string, admin: Redis): Promise<string[]> {

@@ -4,7 +4,7 @@ import { fenceChecks } from '../doctor/fences.js';
 import { objectChecks, sequenceChecks, serverChecks } from '../doctor/postgres.js';
 import { redisChecks } from '../doctor/redis.js';
 import { tableName } from '../migrations/identifiers.js';
-import { applicationFunctions, packagedScript } from '../migrations/packaged.js';
+import { applicationFunctions, objectsIn, packagedScript } from '../migrations/packaged.js';
 import { Problem } from '../problem.js';
 import { locate, type Project } from '../project/locate.js';
 import { History } from '../project/migration-history.js';
@@ -69,6 +69,7 @@ async function postgres(context: Context, url: string, options: DoctorOptions): 
         migrates: here === undefined || !here.history.isEmpty,
         listed: here?.datasource?.schemas ?? [],
         version,
+        objects: objectsIn(sql),
         forApplications: applicationFunctions(sql),
         migration: here?.history.objects,
         ask: (text, values) =>

@@ -51,8 +51,9 @@ export interface PostgresSubject {
   readonly migrates: boolean;
   /** The Postgres schemas that the datasource lists. */
   readonly listed: readonly string[];
-  /** The version of this package's objects, and the functions that an application needs. */
+  /** The version of this package's objects, their names, and the functions that an application needs. */
   readonly version: number;
+  readonly objects: readonly string[];
   readonly forApplications: readonly string[];
   /** The newest migration of the project that creates the objects. */
   readonly migration: string | undefined;

@@ -104,8 +104,8 @@ const guards: Check<PostgresSubject> = {
     const row = family[0]?.triggers.find(({ name }) => name === GUARD);
     const isBare = !family[0]?.triggers.some(({ name }) => name === GUARD || name === GUARD_TRUNCATE);
     if (guard === undefined && isBare) {
-      const remedy = migrates ? `npx fenced-lock add-fence ${model} gives it one` : PUSHED;
-      return warning(`${model}: no guard, so only direct writes by Prisma are held to the fence.`, remedy);
+      if (migrates) return ok(`${model}: no guard, as in the migrations.`);
+      return warning(`${model}: no guard, so only direct writes by Prisma are held to the fence.`, PUSHED);
     }
     const expected = { column: fence, policy: guard?.policy ?? (row && argsOf(row)[1]) ?? 'allow' };
     for (const relation of family) {
@@ -180,6 +180,16 @@ interface LeftGuard {
   readonly known: string | null;
 }
 
+/** Tables with the guard of TRUNCATE alone, which DETACH PARTITION leaves: it takes the row trigger, which is the parent's, away. */
+const DETACHED = `
+SELECT t.tgrelid::regclass::text AS table
+FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid JOIN pg_namespace AS n ON n.oid = p.pronamespace
+WHERE t.tgname = $2 AND n.nspname = 'fenced_lock' AND p.proname = 'guard_truncate'
+  AND NOT EXISTS (SELECT FROM pg_trigger AS r WHERE r.tgrelid = t.tgrelid AND r.tgname = $3)
+  AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = t.tgrelid)
+  AND NOT EXISTS (SELECT FROM unnest($1::text[]) AS f(name) WHERE to_regclass(f.name) = t.tgrelid)
+ORDER BY 1`;
+
 /** Guards that are left on tables whose models have lost the field. The next migration of Prisma drops its column. */
 const left: Check<PostgresSubject> = {
   name: 'guards left',
@@ -206,6 +216,10 @@ const left: Check<PostgresSubject> = {
         remedy,
       );
     });
+    for (const { table } of await ask<{ table: string }>(DETACHED, [tables[0], GUARD_TRUNCATE, GUARD])) {
+      const message = `${table} has the guard of TRUNCATE alone, as a partition that was detached: its rows have none.`;
+      found.push(warning(message, `DROP TRIGGER ${GUARD_TRUNCATE} ON ${table}`));
+    }
     return found.length > 0 ? found : ok('No guard is on a table whose fence is gone.');
   },
 };

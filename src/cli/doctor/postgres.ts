@@ -1,6 +1,7 @@
 import { DOCS } from '../../base/errors.js';
 import { DEFAULTS } from '../../options/options.js';
-import { grantExecute, grantUsage } from '../migrations/grants.js';
+import { CALLED_BY_GUARD, CALLED_BY_TRIGGERS, grantExecute, grantUsage } from '../migrations/grants.js';
+import { GUARD } from '../migrations/guard-sql.js';
 import { identifier } from '../migrations/identifiers.js';
 import { versionOfComment } from '../migrations/packaged.js';
 import { FROM_PUSH, onlyRole, PUSHED } from '../project/remedies.js';
@@ -105,22 +106,38 @@ const install = ({ migrates, migration }: PostgresSubject) => {
     : `npx prisma migrate deploy; if nothing is left to deploy: npx prisma db execute --file ${migration}`;
 };
 
+/** Which of the names in $1 are not there. */
+const OBJECTS = `
+WITH schema AS (SELECT to_regnamespace('fenced_lock')::oid AS id), found(name) AS (
+  SELECT CASE c.relkind WHEN 'S' THEN 'sequence ' ELSE 'table ' END || c.relname FROM pg_class AS c, schema AS s
+    WHERE c.relnamespace = s.id
+  UNION ALL
+  SELECT 'column ' || c.relname || '.' || a.attname FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid, schema AS s
+    WHERE c.relnamespace = s.id AND a.attnum > 0 AND NOT a.attisdropped
+  UNION ALL
+  SELECT 'function ' || p.proname || '(' || oidvectortypes(p.proargtypes) || ')' FROM pg_proc AS p, schema AS s
+    WHERE p.pronamespace = s.id
+)
+SELECT s.id IS NOT NULL AS there, obj_description(s.id, 'pg_namespace') AS comment,
+  ARRAY(SELECT n FROM unnest($1::text[]) AS n EXCEPT SELECT name FROM found ORDER BY 1) AS missing
+FROM schema AS s`;
+
 const objects: Check<PostgresSubject> = {
   name: 'objects',
   essential: true,
   async look(subject) {
     const { ask, migrates, version } = subject;
-    const [row] = await ask<{ there: boolean; comment: string | null }>(
-      `SELECT to_regnamespace('fenced_lock') IS NOT NULL AS there,
-        obj_description(to_regnamespace('fenced_lock'), 'pg_namespace') AS comment`,
-    );
+    const [row] = await ask<{ there: boolean; comment: string | null; missing: string[] }>(OBJECTS, [subject.objects]);
     if (!row?.there) {
       // A project that has just begun has no migrations either.
       const instead = migrates ? '' : '; to begin with migrations instead: npx fenced-lock init';
       return fault('The schema fenced_lock is not in this database.', `${install(subject)}${instead}`);
     }
     const installed = versionOfComment(row.comment);
-    if (installed === version) return ok(`Version ${installed}, as this package brings.`);
+    if (installed === version) {
+      if (row.missing.length === 0) return ok(`Version ${installed}, as this package brings.`);
+      return fault(`Missing in the schema fenced_lock: ${row.missing.join(', ')}.`, install(subject));
+    }
     if (installed !== undefined && installed > version) {
       return warning(`Version ${installed} is newer than this package's ${version}.`, 'Update the package.');
     }
@@ -151,38 +168,97 @@ const epoch: Check<PostgresSubject> = {
       `SELECT epoch::text FROM fenced_lock.evidence('', pg_snapshot_xmin(pg_current_snapshot())::text)`,
     );
     if (row?.epoch) return ok('A crash of the server would be detected.');
-    if (!fix) return ok('None has begun since the server was set up or crashed; the next lock begins one.');
-    await database.query('SELECT fenced_lock.start_epoch()');
-    return ok('An epoch was begun.');
+    if (fix) {
+      await database.query('SELECT fenced_lock.start_epoch()');
+      return ok('An epoch was begun.');
+    }
+    const [drawn] = await ask<{ none: boolean }>(
+      `SELECT has_sequence_privilege(s.id, 'USAGE, SELECT') AND pg_sequence_last_value(s.id) IS NULL AS none
+       FROM (SELECT to_regclass('fenced_lock.token') AS id) AS s`,
+    );
+    if (drawn?.none) return ok('No lock has been taken yet; the first one begins the crash epoch.');
+    const message = 'No epoch has begun since the server was set up or crashed.';
+    return warning(message, 'The next lock begins one, or doctor --fix.');
   },
 };
 
 const rights: Check<PostgresSubject> = {
   name: 'rights',
-  async look(subject) {
-    const { ask, role, forApplications } = subject;
-    const [row] = await ask<{ role: string; usage: boolean; missing: string[]; refused: string[] }>(
+  async look({ ask, role, forApplications }) {
+    const [row] = await ask<{ role: string; usage: boolean; refused: string[] }>(
       // Without USAGE, the connected role cannot look the functions up, and cannot call any.
       `SELECT r.role, r.usage,
-         CASE WHEN r.sees THEN ARRAY(SELECT f FROM unnest($2::text[]) AS f WHERE to_regprocedure(f) IS NULL) ELSE '{}' END AS missing,
-         CASE WHEN r.sees THEN
+         CASE WHEN r.usage OR r.role <> current_user THEN
            ARRAY(SELECT p.proname::text FROM unnest($2::text[]) AS f JOIN pg_proc AS p ON p.oid = to_regprocedure(f)
              WHERE NOT has_function_privilege(r.role, p.oid, 'EXECUTE') ORDER BY 1)
          ELSE '{}' END AS refused
-       FROM (SELECT n.role, u.usage, u.usage OR n.role <> current_user AS sees
-         FROM (SELECT coalesce($1::text, current_user::text) AS role) AS n
-         CROSS JOIN LATERAL (SELECT has_schema_privilege(n.role, 'fenced_lock', 'USAGE') AS usage) AS u) AS r`,
+       FROM (SELECT n.role, has_schema_privilege(n.role, 'fenced_lock', 'USAGE') AS usage
+         FROM (SELECT coalesce($1::text, current_user::text) AS role) AS n) AS r`,
       [role, forApplications],
     );
-    const { role: name, usage, missing = [], refused = [] } = row ?? {};
+    const { role: name, usage, refused = [] } = row ?? {};
     const found: Finding[] = [];
-    if (missing.length > 0) found.push(fault(`Missing: ${missing.join(', ')}.`, install(subject)));
     if (!usage) found.push(fault(`The role ${name} may not use the schema fenced_lock.`, grantUsage([`${name}`])));
     if (refused.length > 0) {
       const grant = grantExecute([`${name}`], forApplications);
       found.push(fault(`The role ${name} may not call ${refused.join(', ')}.`, grant));
     }
     return found.length > 0 ? found : ok(`The role ${name} may use them.`);
+  },
+};
+
+/**
+ * Owners of guarded tables that lack a right which the guard needs: $1 where the action of a foreign key writes the table, which
+ * is done as the owner; $2 where the owner makes or attaches partitions, which creates their guard.
+ */
+const OWNERS = `
+SELECT pg_get_userbyid(o.id)::text AS owner, o.partitions, o.tables,
+  has_schema_privilege(o.id, n.oid, 'USAGE') AS usage, r.refused
+FROM (
+  SELECT c.relowner AS id, k.partitions, string_agg(c.oid::regclass::text, ', ' ORDER BY c.oid::regclass::text) AS tables
+  FROM pg_class AS c CROSS JOIN (VALUES (false), (true)) AS k(partitions)
+  WHERE EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = c.oid AND t.tgname = '${GUARD}')
+    AND CASE WHEN k.partitions THEN c.relkind = 'p'
+      ELSE EXISTS (SELECT FROM pg_constraint AS f WHERE f.conrelid = c.oid AND f.contype = 'f' AND f.conparentid = 0
+        AND (f.confdeltype IN ('c', 'n', 'd') OR f.confupdtype IN ('c', 'n', 'd'))) END
+  GROUP BY c.relowner, k.partitions
+) AS o
+JOIN pg_namespace AS n ON n.nspname = 'fenced_lock'
+CROSS JOIN LATERAL (SELECT ARRAY(SELECT p.oid::regprocedure::text FROM pg_proc AS p WHERE p.pronamespace = n.oid
+  AND p.proname = ANY (CASE WHEN o.partitions THEN $2::text[] ELSE $1::text[] END)
+  AND NOT has_function_privilege(o.id, p.oid, 'EXECUTE') ORDER BY 1) AS refused) AS r
+WHERE r.refused <> '{}' OR NOT has_schema_privilege(o.id, n.oid, 'USAGE')
+ORDER BY 1, 2`;
+
+interface PoorOwner {
+  readonly owner: string;
+  readonly partitions: boolean;
+  readonly tables: string;
+  readonly usage: boolean;
+  readonly refused: readonly string[];
+}
+
+const owners: Check<PostgresSubject> = {
+  name: 'owners',
+  async look({ ask }) {
+    const rows = await ask<PoorOwner>(OWNERS, [CALLED_BY_GUARD, CALLED_BY_TRIGGERS]);
+    if (rows.length === 0) return ok('The owners of guarded tables may run the guard.');
+    return rows.map(({ owner, partitions, tables, usage, refused }) => {
+      const lacks = [
+        ...(usage ? [] : ['use the schema fenced_lock']),
+        ...(refused.length > 0
+          ? [`call ${refused.map((each) => each.replace(/^fenced_lock\.|\(.*$/g, '')).join(', ')}`]
+          : []),
+      ];
+      const what = partitions
+        ? `New partitions of ${tables} get its guard, and are refused to the owner ${owner}`
+        : `Actions of foreign keys, such as a cascade, run the guard of ${tables} as the owner ${owner}`;
+      const grants = [
+        ...(usage ? [] : [grantUsage([owner])]),
+        ...(refused.length > 0 ? [grantExecute([owner], refused)] : []),
+      ];
+      return fault(`${what}, who may not ${lacks.join(', and may not ')}.`, grants.join('; '));
+    });
   },
 };
 
@@ -293,6 +369,22 @@ const timeouts: Check<PostgresSubject> = {
   },
 };
 
+const replicas: Check<PostgresSubject> = {
+  name: 'replicas',
+  async look({ ask }) {
+    const [row] = await ask<{ standbys: number; names: string }>(
+      `SELECT (SELECT count(*)::integer FROM pg_stat_replication) AS standbys,
+         current_setting('synchronous_standby_names') AS names`,
+    );
+    if (!row?.standbys) return ok('No standby is connected.');
+    const how =
+      row.names === ''
+        ? 'asynchronous: a failover may lose the last commits, and these locks with them'
+        : 'synchronous';
+    return ok(`${row.standbys} connected, ${how}.`);
+  },
+};
+
 interface Definition {
   readonly kind: string;
   readonly persistence: string;
@@ -358,6 +450,10 @@ const position: Check<PostgresSubject> = {
       'SELECT CASE WHEN is_called THEN last_value ELSE 0 END::text AS last FROM fenced_lock.token',
     );
     const last = BigInt(row?.last ?? 0);
+    if (last >= BEYOND) {
+      const message = `The sequence is at ${last}, which no lock has reached. When it ends, no lock can be taken.`;
+      return fault(message, `Set it back: ${BY_HAND}`);
+    }
     if (highest <= last) return ok(`At ${last}, and no higher token is in use.`);
     const behind = `The sequence is at ${last}, and token ${highest} is in use in ${where}`;
     if (highest > BEYOND) {
@@ -391,5 +487,5 @@ function setForward(database: PostgresSubject['database'], highest: bigint): Pro
 }
 
 export const serverChecks = [pooler, version, writable, migrations, schemas];
-export const objectChecks = [objects, epoch, rights, everybody, override, timeouts];
+export const objectChecks = [objects, epoch, rights, everybody, owners, override, timeouts, replicas];
 export const sequenceChecks = [sequence, position];

@@ -93,6 +93,25 @@ const eviction: Check<RedisSubject> = {
   },
 };
 
+const persistence: Check<RedisSubject> = {
+  name: 'persistence',
+  async look({ info }) {
+    if (info.get('aof_enabled') === '1') return ok('An append-only file is kept.');
+    return ok('No append-only file: a restart may forget leases. Their work is rolled back; no update is lost.');
+  },
+};
+
+const replicas: Check<RedisSubject> = {
+  name: 'replicas',
+  async look({ info }) {
+    const count = Number(info.get('connected_slaves') ?? 0);
+    if (count === 0) return ok('None is connected.');
+    return ok(
+      `${count} connected: a failover may forget the last leases. Their work is rolled back; no update is lost.`,
+    );
+  },
+};
+
 /** Runs what a lock needs, on a key that nobody holds. */
 const scripts: Check<RedisSubject> = {
   name: 'scripts',
@@ -131,6 +150,7 @@ const wakeUps: Check<RedisSubject> = {
       const watch = await store.watch(key, () => heard.resolve());
       await store.acquire(holder);
       await store.acquire(contender, { enter: LEASE_TIME });
+      await store.hint?.(holder);
       await store.release(holder);
       const answer = await within(heard.promise, HEARD_WITHIN);
       await store.release(contender);
@@ -144,6 +164,22 @@ const wakeUps: Check<RedisSubject> = {
   },
 };
 
+/** Whether the names of those who wait can be read (LRANGE). Only people need them. */
+const views: Check<RedisSubject> = {
+  name: 'views',
+  async look({ silent: store, key }) {
+    const [holder, contender] = [claimOf(key), claimOf(key)];
+    await store.acquire(holder);
+    await store.acquire(contender, { enter: LEASE_TIME });
+    const { waiters } = await store.inspect(key, 1);
+    await store.release(contender);
+    await store.release(holder);
+    if (waiters !== undefined) return ok('Who waits can be shown.');
+    const message = 'The names of who waits cannot be shown. Locks work without.';
+    return warning(message, `Grant +lrange to this user, as ${DOCS}rights.md says.`);
+  },
+};
+
 const claimOf = (key: string): Claim => ({ key, holder: randomUUID(), leaseTime: LEASE_TIME });
 
-export const redisChecks = [version, role, mode, memory, eviction, scripts, wakeUps];
+export const redisChecks = [version, role, mode, memory, eviction, persistence, replicas, scripts, wakeUps, views];

@@ -26,7 +26,7 @@ ${grantToOwners()}`;
 }
 
 /** What the guard calls as the role that writes. docs/rights.md names the same. */
-const CALLED_BY_GUARD = [
+export const CALLED_BY_GUARD = [
   'check_writer',
   'detail',
   'fence_without_token',
@@ -36,7 +36,7 @@ const CALLED_BY_GUARD = [
 ];
 
 /** What the triggers of the guard call. Who makes or attaches a partition creates them there. */
-const CALLED_BY_TRIGGERS = ['guard', 'guard_truncate'];
+export const CALLED_BY_TRIGGERS = ['guard', 'guard_truncate'];
 
 /**
  * Lets the owners of guarded tables run the guard, and create it on partitions, where not everybody may. The owners are those of the database that the

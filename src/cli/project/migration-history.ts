@@ -2,6 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Context } from '../context.js';
 import { rolesAfter } from '../migrations/grants.js';
+import { GUARD } from '../migrations/guard-sql.js';
 import { makesObjects, versionIn } from '../migrations/packaged.js';
 import { codeOf, Problem } from '../problem.js';
 import type { Change } from './changes.js';
@@ -82,6 +83,16 @@ export class History {
   /** The tables with a guard after all migrations. */
   guards(): GuardedTables {
     return GuardedTables.after(this.#migrations.map(({ sql }) => sql));
+  }
+
+  /**
+   * Whether a migration names the table, as one does that creates it. One that only adds a fence does not create it, and the
+   * objects of this package have words of their own.
+   */
+  creates({ table }: { readonly table: string }): boolean {
+    const word = new RegExp(`(?<!\\w)${table.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&')}(?!\\w)`);
+    const onlyFences = (sql: string) => sql.includes(GUARD) && !/\bCREATE\s+(?:UNLOGGED\s+)?TABLE\b/i.test(sql);
+    return this.#migrations.some(({ sql }) => !makesObjects(sql) && !onlyFences(sql) && word.test(sql));
   }
 
   /** A new migration after all others, and the lock file if there is none yet. */

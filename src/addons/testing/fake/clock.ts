@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { type Clock, LONGEST_TIME, type Timer } from '../../../base/clock.js';
 
 /** As long as a lease of a fake: a timer for it is none, since nothing but the test ends the lease. */
@@ -42,11 +43,13 @@ export class GlobalClock implements Clock {
     if (ms >= NEVER) return timer;
     const due = this.now() + ms;
     const { setTimeout, clearTimeout } = globalThis;
-    const handle = setTimeout(() => {
+    // A fake timer fires in the async context of the test that moves it on, in which this clock does not go.
+    const fires = AsyncResource.bind(() => {
       // Where only the timers are fake, the time of this one has come all the same.
       this.#now = Math.max(this.now(), due);
       action();
-    }, ms);
+    });
+    const handle = setTimeout(fires, ms);
     timer.cancel = () => clearTimeout(handle);
     return timer;
   }
