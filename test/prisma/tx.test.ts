@@ -1,4 +1,3 @@
-import { inspect } from 'node:util';
 import { expect, test, vi } from 'vitest';
 import { ClosedError, type LockTx } from '../../src/index.js';
 import { NOT_ON_TX } from '../../src/prisma/tx.js';
@@ -15,16 +14,6 @@ describeWithShop('the client that the function of a lock is given', () => {
       // Extensions find out by it that they are inside a transaction.
       if (name === '$extends') expect(got).toBeUndefined();
       else expect(got).toThrow(expect.objectContaining({ code: 'INSIDE_TRANSACTION' }));
-    });
-  });
-
-  test('shows an operation that is logged in place of its result by its name', async () => {
-    const { key } = await shop.product(10);
-    await shop.client().prisma.$withLock(key, async (tx) => {
-      const operation = tx.stock.findMany();
-      expect(inspect({ operation })).toBe('{ operation: [stock.findMany: an operation; await it for its result] }');
-      expect(Object.prototype.toString.call(operation)).toBe('[object PrismaPromise]');
-      await operation;
     });
   });
 
