@@ -143,7 +143,7 @@ module.exports = {
       from: { path: '^src/addons/testing/' },
       to: {
         dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
-        dependencyTypesNot: ['dynamic-import'],
+        dependencyTypesNot: ['dynamic-import', 'type-only'],
       },
     },
     {

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { type PostgresServer, startPostgres, startRedis, withUser } from '../test/support/servers/index.js';
+import { startPostgres, startRedis } from '../test/support/servers/index.js';
 import { setUpShop } from '../test/support/shop-database.js';
 import type { Contestant } from './contestants/contestant.js';
 import { House, type Site } from './house.js';
@@ -41,8 +41,8 @@ export class Stage {
     try {
       const urls = { plain: postgres.url, guarded: await postgres.createDatabase() };
       // One after the other: they make the same role.
-      const plain = await setUpShop(database(urls.plain));
-      const guarded = await setUpShop(database(urls.guarded));
+      const plain = await setUpShop({ url: urls.plain });
+      const guarded = await setUpShop({ url: urls.guarded });
       const admins = {
         plain: new pg.Pool({ connectionString: urls.plain, max: 2 }),
         guarded: new pg.Pool({ connectionString: urls.guarded, max: 2 }),
@@ -93,8 +93,4 @@ export interface Rows {
   readonly ids: readonly number[];
   /** How many units are really gone from them. */
   sold(): Promise<number>;
-}
-
-function database(url: string): Pick<PostgresServer, 'url' | 'urlFor'> {
-  return { url, urlFor: (user, password) => withUser(url, user, password) };
 }

@@ -3,8 +3,8 @@ import pg from 'pg';
 import { setUpShop } from '../test/support/shop-database.js';
 
 /** The shop's tables and those of schema.sql in an empty database. Returns the url of the application's role. */
-export async function setUpExamples(url: string, urlFor: (user: string, password?: string) => string): Promise<string> {
-  const app = await setUpShop({ url, urlFor });
+export async function setUpExamples(url: string): Promise<string> {
+  const app = await setUpShop({ url });
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {

@@ -28,7 +28,7 @@ try {
   try {
     if (redis.kind === 'emulator')
       console.error('Redis is only an emulator here. Install redis-server, or set REDIS_URL.');
-    const databaseUrl = await setUpExamples(postgres.url, (...user) => postgres.urlFor(...user));
+    const databaseUrl = await setUpExamples(postgres.url);
     process.exitCode = await run({ DATABASE_URL: databaseUrl, REDIS_URL: redis.url });
   } finally {
     await redis.stop();

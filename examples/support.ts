@@ -16,7 +16,7 @@ export class ExampleWorld {
     const { admin, app } = inject('postgres');
     beforeAll(async () => {
       await this.#asAdmin(`CREATE DATABASE ${name}`);
-      await setUpExamples(withDatabase(admin, name), () => withDatabase(app, name));
+      await setUpExamples(withDatabase(admin, name));
       this.#databaseUrl = withDatabase(app, name);
     });
     afterAll(async () => {

@@ -64,7 +64,7 @@ describeWithShop('turns that follow each other on one connection', () => {
       await own.close();
       await shop.admin.query(`DROP DATABASE ${name} WITH (FORCE)`);
     });
-    await setUpShop({ url: ownUrl, urlFor: (user, password) => withUser(ownUrl, user, password) });
+    await setUpShop({ url: ownUrl });
   }
 
   const LEVELS = [undefined, 'RepeatableRead', 'Serializable'] as const;

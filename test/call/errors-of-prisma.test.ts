@@ -3,7 +3,7 @@ import { Pool } from 'pg';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
-import { freePort, startPostgres } from '../support/servers/index.js';
+import { freePort, startPostgres, withUser } from '../support/servers/index.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
 // As docs/errors.md says: "Errors that come from Prisma".
@@ -28,7 +28,7 @@ describeWithShop('what comes from Prisma', () => {
     await pool.query(`COPY (SELECT 'host all newcomer all scram-sha-256') TO '${rows[0]?.hba_file}'`);
     await pool.query('SELECT pg_reload_conf()');
     await pool.end();
-    return server.urlFor('newcomer', 'a wrong one');
+    return withUser(server.url, 'newcomer', 'a wrong one');
   }
 
   test('P1000: a wrong password, of a query and of a lock, whose key is free at once', async () => {

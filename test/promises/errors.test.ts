@@ -44,7 +44,7 @@ describeWithShop('each error of docs/errors.md: its class, its code, and what be
   /** As behind a crash of Postgres, since which the key has been cleared. */
   async function commitOfUnknownOutcome(): Promise<unknown> {
     const { own, url } = await ownDatabase();
-    await setUpShop({ url, urlFor: () => url });
+    await setUpShop({ url });
     const { prisma, proxy } = await proxied(own, url);
     const { key } = await own.product(10);
     await prisma.$withLock(key, () => {});

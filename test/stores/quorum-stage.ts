@@ -1,6 +1,5 @@
 import { afterEach } from 'vitest';
-import { answersPing } from '../../src/addons/testing/servers/redis-ping.js';
-import type { RedisGroup, RedisServer } from '../support/servers/index.js';
+import { askServer, type RedisGroup, type RedisServer } from '../support/servers/index.js';
 import { holderOf } from '../waiting/actors.js';
 import { QuorumActor, type QuorumOptions } from './quorum-actor.js';
 
@@ -12,7 +11,7 @@ export function quorumStage(group: () => RedisGroup) {
   afterEach(async () => {
     for (const node of group().nodes) {
       node.thaw();
-      const isUp = await answersPing(node.port).then(
+      const isUp = await askServer(node.url, 'PING').then(
         () => true,
         () => false,
       );

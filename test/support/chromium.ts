@@ -1,5 +1,5 @@
 import puppeteer, { type Browser } from 'puppeteer-core';
-import { onPath } from '../../src/addons/testing/servers/on-path.js';
+import { onPath } from '../../src/addons/testing/servers/programs.js';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome', 'chrome'];
 

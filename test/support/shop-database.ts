@@ -1,13 +1,13 @@
 import pg from 'pg';
-import { applyMigrations, type PostgresServer } from './servers/index.js';
+import { applyMigrations, withUser } from './servers/index.js';
 
 /** The role of the application: not the one that migrates, and with no right on the tables of `fenced_lock`. */
 const ROLE = 'shop_app';
 
 /** Applies the migrations and makes the application's role. Returns its url. */
-export async function setUpShop(postgres: Pick<PostgresServer, 'url' | 'urlFor'>): Promise<string> {
-  await applyMigrations(postgres.url);
-  const client = new pg.Client({ connectionString: postgres.url });
+export async function setUpShop({ url }: { readonly url: string }): Promise<string> {
+  await applyMigrations(url);
+  const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
     await client.query(
@@ -19,5 +19,5 @@ export async function setUpShop(postgres: Pick<PostgresServer, 'url' | 'urlFor'>
   } finally {
     await client.end();
   }
-  return postgres.urlFor(ROLE, ROLE);
+  return withUser(url, ROLE, ROLE);
 }

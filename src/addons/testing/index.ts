@@ -4,5 +4,5 @@ export { type AnyClient, type FakeLocks, fakeLocks } from './fake/fake-locks.js'
 export type { Next } from './fake/plan.js';
 export { FaultMissed } from './faults/errors.js';
 export { type FaultLines, faultLines } from './faults/fault-lines.js';
-export { ServerUnavailable } from './servers/errors.js';
+export { ServerUnavailable } from './servers/server.js';
 export { setUpTestServers, type TestServers, type TestServersOptions, testServers } from './servers/test-servers.js';

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { RedisServer } from '../../../src/addons/testing/servers/redis-server.js';
+import type { RedisServer } from '../../../src/addons/testing/servers/redis.js';
 import { namesOf } from '../../../src/redis/names.js';
 import { FallbackStore } from '../../../src/stores/fallback.js';
 import type { Turn } from '../../../src/waiting/lease-set.js';

@@ -1,5 +1,5 @@
-import { askServer } from '../../../src/addons/testing/servers/redis-ping.js';
-import type { RedisServer } from '../../../src/addons/testing/servers/redis-server.js';
+import type { RedisServer } from '../../../src/addons/testing/servers/redis.js';
+import { askServer } from '../../../src/addons/testing/servers/redis.js';
 import { eventually } from '../eventually.js';
 import { Elections } from './cluster-elections.js';
 import { type FailoverGroup, startAll, stopAll } from './redis-group.js';

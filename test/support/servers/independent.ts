@@ -1,5 +1,4 @@
-import { answersPing } from '../../../src/addons/testing/servers/redis-ping.js';
-import type { RedisServer } from '../../../src/addons/testing/servers/redis-server.js';
+import { askServer, type RedisServer } from '../../../src/addons/testing/servers/redis.js';
 import type { RedisSite } from '../redis-site.js';
 import type { RedisGroup } from './redis-group.js';
 import { stopAll } from './redis-group.js';
@@ -16,7 +15,7 @@ export function groupOf(nodes: readonly RedisServer[], site: RedisSite, about: s
     nodes,
     about: `${nodes[0]?.kind === 'valkey-server' ? 'Valkey' : 'Redis'} ${nodes[0]?.version}, ${about}`,
     isWhole: async () => {
-      const answers = await Promise.allSettled(nodes.map(({ port }) => answersPing(port)));
+      const answers = await Promise.allSettled(nodes.map(({ url }) => askServer(url, 'PING')));
       return answers.every(({ status }) => status === 'fulfilled');
     },
     stop: () => stopAll(nodes),

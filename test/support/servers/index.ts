@@ -1,10 +1,9 @@
-export { NotSupervised, ServerUnavailable } from '../../../src/addons/testing/servers/errors.js';
-export { freePort } from '../../../src/addons/testing/servers/free-port.js';
-export { startPostgres } from '../../../src/addons/testing/servers/postgres.js';
-export { type PostgresServer, withDatabase, withUser } from '../../../src/addons/testing/servers/postgres-server.js';
-export { redisUnavailable, startRedis } from '../../../src/addons/testing/servers/redis.js';
-export { askServer } from '../../../src/addons/testing/servers/redis-ping.js';
-export type { RedisOptions, RedisServer } from '../../../src/addons/testing/servers/redis-server.js';
+export { withDatabase, withUser } from '../../../src/addons/testing/servers/pg.js';
+export { type PostgresServer, startPostgres } from '../../../src/addons/testing/servers/postgres.js';
+export { freePort } from '../../../src/addons/testing/servers/programs.js';
+export type { RedisOptions, RedisServer } from '../../../src/addons/testing/servers/redis.js';
+export { askServer, redisUnavailable, startRedis } from '../../../src/addons/testing/servers/redis.js';
+export { NotSupervised, ServerUnavailable } from '../../../src/addons/testing/servers/server.js';
 export { type ClusterGroup, startCluster } from './cluster.js';
 export { groupOfOne } from './independent.js';
 export { applyMigrations } from './migrate.js';

@@ -2,13 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ServerUnavailable } from '../../../src/addons/testing/servers/errors.js';
-import { guardedDir } from '../../../src/addons/testing/servers/guard.js';
-import { onPath } from '../../../src/addons/testing/servers/on-path.js';
-import { asUser, postgresUser } from '../../../src/addons/testing/servers/postgres-binaries.js';
-import { queryOnce } from '../../../src/addons/testing/servers/postgres-query.js';
-import { withDatabase } from '../../../src/addons/testing/servers/postgres-server.js';
-import { Supervised } from '../../../src/addons/testing/servers/supervised.js';
+import { queryOnce, withDatabase } from '../../../src/addons/testing/servers/pg.js';
+import { onPath, UNPRIVILEGED } from '../../../src/addons/testing/servers/programs.js';
+import { ServerUnavailable } from '../../../src/addons/testing/servers/server.js';
+import { HOST, Supervised } from '../../../src/addons/testing/servers/supervised.js';
 
 /** PgBouncer in transaction mode, before a PostgreSQL. */
 export interface PgBouncer {
@@ -32,7 +29,6 @@ export function pgBouncerFollowsPrepared(): boolean {
   return Number(major) > 1 || Number(minor) >= 21;
 }
 
-const HOST = '127.0.0.1';
 const UNAVAILABLE = 'pgbouncer is not on PATH (apt-get install pgbouncer).';
 
 /** Before the server of these urls, whose roles are those that it lets in. */
@@ -42,20 +38,15 @@ export async function startPgBouncer(
 ): Promise<PgBouncer> {
   const command = onPath('pgbouncer');
   if (command === undefined) throw new ServerUnavailable(UNAVAILABLE);
-  // It refuses to run as root, as Postgres does.
-  const user = postgresUser();
-  const dir = guardedDir('pgbouncer', { owner: user, endSignal: 'SIGTERM' });
   const server = new URL(urls[0]);
   const where = `host=${server.hostname} port=${server.port || '5432'}`;
   const mark = `ours_${randomUUID().replaceAll('-', '')}`;
-  const users = join(dir.path, 'users.txt');
-  const config = join(dir.path, 'pgbouncer.ini');
-  writeFileSync(users, urls.map(credentials).join('\n'));
 
   const bouncer = await Supervised.start({
-    dir,
+    kind: 'pgbouncer',
     command,
-    args: (port) => {
+    args: (port, dir) => {
+      const [users, config] = [join(dir, 'users.txt'), join(dir, 'pgbouncer.ini')];
       const all = {
         listen_addr: HOST,
         listen_port: String(port),
@@ -67,15 +58,18 @@ export async function startPgBouncer(
       };
       const lines = Object.entries(all).map(([name, value]) => `${name} = ${value}`);
       const databases = [`${mark} = ${where} dbname=${server.pathname.slice(1)}`, `* = ${where}`];
+      writeFileSync(users, urls.map(credentials).join('\n'));
       writeFileSync(config, ['[databases]', ...databases, '[pgbouncer]', ...lines, ''].join('\n'));
       return [config];
     },
-    ready: async (port) => {
-      // It must be ours: another process can have taken the port while it is still starting.
-      await queryOnce(withDatabase(through(port, urls[0]), mark), 'SELECT 1');
+    url: (port) => through(port, urls[0]),
+    async ready({ url }) {
+      await queryOnce(withDatabase(url, mark), 'SELECT 1');
+      return 'unknown';
     },
     endSignal: 'SIGTERM',
-    user: asUser(user),
+    // It refuses to run as root, as Postgres does.
+    user: UNPRIVILEGED,
   });
 
   return {

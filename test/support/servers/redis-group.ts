@@ -1,6 +1,6 @@
-import { ServerUnavailable } from '../../../src/addons/testing/servers/errors.js';
-import { type RedisProgram, redisOnPath, startProgram } from '../../../src/addons/testing/servers/redis-process.js';
-import type { RedisServer } from '../../../src/addons/testing/servers/redis-server.js';
+import type { RedisServer } from '../../../src/addons/testing/servers/redis.js';
+import { type RedisProgram, redisOnPath, startProgram } from '../../../src/addons/testing/servers/redis.js';
+import { ServerUnavailable } from '../../../src/addons/testing/servers/server.js';
 import { inCI } from '../ci.js';
 import type { RedisSite } from '../redis-site.js';
 

@@ -1,8 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import { askServer } from '../../../src/addons/testing/servers/redis-ping.js';
-import type { RedisProgram } from '../../../src/addons/testing/servers/redis-process.js';
-import type { RedisServer } from '../../../src/addons/testing/servers/redis-server.js';
+import type { RedisProgram, RedisServer } from '../../../src/addons/testing/servers/redis.js';
+import { askServer } from '../../../src/addons/testing/servers/redis.js';
 import { eventually } from '../eventually.js';
 import { type FailoverGroup, programForGroups, startAll, stopAll } from './redis-group.js';
 

@@ -1,6 +1,6 @@
-import { ServerUnavailable } from '../../../src/addons/testing/servers/errors.js';
-import { redisOnPath, startProgram } from '../../../src/addons/testing/servers/redis-process.js';
-import type { RedisServer } from '../../../src/addons/testing/servers/redis-server.js';
+import type { RedisServer } from '../../../src/addons/testing/servers/redis.js';
+import { redisOnPath, startProgram } from '../../../src/addons/testing/servers/redis.js';
+import { ServerUnavailable } from '../../../src/addons/testing/servers/server.js';
 import { wallClock } from './wall-clock.js';
 
 /** Why `startValkey` would throw, in a sentence; undefined if it would not. */

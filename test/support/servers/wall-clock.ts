@@ -2,9 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ServerUnavailable } from '../../../src/addons/testing/servers/errors.js';
-import { run } from '../../../src/addons/testing/servers/run.js';
-import type { WallClock } from '../../../src/addons/testing/servers/wall-clock.js';
+import { run } from '../../../src/addons/testing/servers/programs.js';
+import type { WallClock } from '../../../src/addons/testing/servers/server.js';
+import { ServerUnavailable } from '../../../src/addons/testing/servers/server.js';
 
 const SOURCE = fileURLToPath(new URL('wall-clock.c', import.meta.url));
 

@@ -1,5 +1,5 @@
 import { createServer, type Server } from 'node:net';
-import { freePort } from '../servers/free-port.js';
+import { freePort } from '../servers/programs.js';
 import { ProxiedConnection, type Seen, type Target } from './connection.js';
 import type { Direction, Verdict } from './lane.js';
 

@@ -1,4 +1,6 @@
+import type { Redis } from 'ioredis';
 import { escaped } from '../../../redis/names.js';
+import { onRedis } from '../servers/redis.js';
 
 /** One name, or all that begin alike. */
 export type NamesInRedis = { readonly name: string } | { readonly prefix: string };
@@ -26,28 +28,14 @@ export async function prefixesOfLeases(url: string): Promise<string[]> {
 }
 
 /** A `keyPrefix` in the URL stands before all names. */
-async function connected<T>(url: string, work: (redis: Scanning, own: string) => Promise<T>): Promise<T> {
-  const { Redis } = await import('ioredis');
+async function connected<T>(url: string, work: (redis: Redis, own: string) => Promise<T>): Promise<T> {
   const server = new URL(url);
   const own = server.searchParams.get('keyPrefix') ?? '';
   server.searchParams.delete('keyPrefix');
-  const redis = new Redis(server.href, { lazyConnect: true, retryStrategy: () => null, protocol: 2 });
-  // connect() rejects with the same error.
-  redis.on('error', () => {});
-  try {
-    await redis.connect();
-    return await work(redis, own);
-  } finally {
-    redis.disconnect();
-  }
+  return await onRedis(server.href, (redis) => work(redis, own));
 }
 
-interface Scanning {
-  scan(cursor: string, match: 'MATCH', pattern: string, count: 'COUNT', step: number): Promise<[string, string[]]>;
-  del(...names: string[]): Promise<number>;
-}
-
-async function* scan(redis: Scanning, pattern: string): AsyncGenerator<string[]> {
+async function* scan(redis: Redis, pattern: string): AsyncGenerator<string[]> {
   let cursor = '0';
   do {
     const [next, names] = await redis.scan(cursor, 'MATCH', pattern, 'COUNT', 1_000);

@@ -1,5 +1,5 @@
 import { type RequestOptions, request } from 'node:http';
-import { ServerUnavailable } from './errors.js';
+import { ServerUnavailable } from './server.js';
 
 /** Whether a Docker daemon answers. Asked before Testcontainers is imported, which is slow and throws without one. */
 export function dockerAnswers(): Promise<boolean> {
@@ -45,5 +45,12 @@ export async function startImage({ name, command, port, env = {}, ready }: Image
     .withWaitStrategy(Wait.forLogMessage(...ready))
     .start();
   const address = `${container.getHost()}:${container.getMappedPort(port)}`;
-  return { address, stop: async () => void (await container.stop()) };
+  let stopping: Promise<unknown> | undefined;
+  return {
+    address,
+    async stop() {
+      stopping ??= container.stop();
+      await stopping;
+    },
+  };
 }

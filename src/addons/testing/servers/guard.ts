@@ -37,7 +37,10 @@ export interface GuardedDir extends Guard {
   remove(): void;
 }
 
-export function guardedDir(name: string, options: { owner?: number; endSignal?: NodeJS.Signals } = {}): GuardedDir {
+export function guardedDir(
+  name: string,
+  options: { owner?: number | undefined; endSignal?: NodeJS.Signals } = {},
+): GuardedDir {
   // realpath, because the reaper compares with what the kernel calls it.
   const path = join(realpathSync(tmpdir()), `fenced-lock-${name}-${randomUUID()}`);
   // Guarded before it exists: a parent killed between the two leaves nothing.

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { connectTo, type PgClient } from './pg.js';
+import { onPostgres, type PgClient } from './pg.js';
 
 /** The table as Prisma Migrate makes it. */
 const HISTORY_TABLE = `
@@ -37,22 +37,15 @@ const MISSING_ROLE = /^role "(.+)" does not exist$/;
  * everywhere. Returns the names of the migrations that were applied now.
  */
 export async function applyMigrations(url: string, { dir, makesRoles = false }: How): Promise<string[]> {
-  const client = await connectTo(url);
-  try {
+  return await onPostgres(url, async (client) => {
     await useSchema(client, new URL(url).searchParams.get('schema'));
     await client.query(HISTORY_TABLE);
     const { rows } = await client.query('SELECT migration_name FROM "_prisma_migrations"');
     const known = new Set(rows.map((row) => row['migration_name']));
-    const applied: string[] = [];
-    for (const migration of readMigrations(dir)) {
-      if (known.has(migration.name)) continue;
-      await apply(client, migration, makesRoles);
-      applied.push(migration.name);
-    }
-    return applied;
-  } finally {
-    await client.end();
-  }
+    const missing = readMigrations(dir).filter(({ name }) => !known.has(name));
+    for (const migration of missing) await apply(client, migration, makesRoles);
+    return missing.map(({ name }) => name);
+  });
 }
 
 /** The tables without a schema are made in that of the URL, as by Prisma. pg itself ignores it. */
@@ -102,13 +95,7 @@ async function run(client: PgClient, sql: string, makesRoles: boolean): Promise<
       return;
     } catch (error) {
       const role = missingRole(error);
-      if (!makesRoles || role === undefined || made.has(role)) {
-        if (made.size === 0) throw error;
-        const why = error instanceof Error ? error.message : String(error);
-        throw new Error(`${why}. It was run again behind the creation of the missing role ${[...made].join(', ')}`, {
-          cause: error,
-        });
-      }
+      if (!makesRoles || role === undefined || made.has(role)) throw error;
       made.add(role);
       // The script may have begun a transaction of its own.
       await client.query('ROLLBACK');

@@ -1,4 +1,4 @@
-import { ServerUnavailable } from './errors.js';
+import { ServerUnavailable } from './server.js';
 
 /** The part of a client of pg that is used here: its types are a package of their own. */
 export interface PgClient {
@@ -23,17 +23,31 @@ export async function loadPg(): Promise<Pg> {
   }
 }
 
-/** A connection of its own. */
-export async function connectTo(url: string): Promise<PgClient> {
+/** Work on a connection of its own. */
+export async function onPostgres<T>(url: string, work: (client: PgClient) => Promise<T>): Promise<T> {
   const { Client } = await loadPg();
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
   // A connection that breaks is reported by the query as well; without a listener it would end the process.
   client.on('error', () => {});
   try {
     await client.connect();
-    return client;
-  } catch (error) {
+    return await work(client);
+  } finally {
     await client.end().catch(() => {});
-    throw error;
   }
+}
+
+/** One statement; the first row. */
+export async function queryOnce<Row extends object>(url: string, sql: string): Promise<Row | undefined> {
+  return await onPostgres(url, async (client) => (await client.query(sql)).rows[0] as Row | undefined);
+}
+
+/** The same server and database as somebody else. */
+export function withUser(url: string, user: string, password = ''): string {
+  return Object.assign(new URL(url), { username: encodeURIComponent(user), password: encodeURIComponent(password) })
+    .href;
+}
+
+export function withDatabase(url: string, database: string): string {
+  return Object.assign(new URL(url), { pathname: `/${database}` }).href;
 }

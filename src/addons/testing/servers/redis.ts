@@ -1,14 +1,27 @@
+import { dirname, join } from 'node:path';
+import type { Redis } from 'ioredis';
 import { dockerAnswers, startImage } from './docker.js';
-import { ServerUnavailable } from './errors.js';
-import { useExternalRedis } from './redis-external.js';
-import { emulator, redisOnPath, startProgram } from './redis-process.js';
-import type { RedisOptions, RedisServer } from './redis-server.js';
+import { onPath, resolveFromProject } from './programs.js';
+import { externalServer, type MakeClock, type Server, ServerUnavailable } from './server.js';
+import { HOST, Supervised } from './supervised.js';
+
+/** Nothing is saved: one that is started again is empty. */
+export type RedisServer = Server;
+
+export interface RedisOptions {
+  /** js-redis-server, which only imitates Redis: good enough to show something, proves nothing. */
+  readonly allowEmulator?: boolean;
+  /** More arguments for a server that is started here. It must still answer INFO without a password. */
+  readonly args?: readonly string[];
+  /** Its wall clock. Default: the true time. */
+  readonly clock?: MakeClock | undefined;
+}
 
 /** Real Redis or Valkey: the one of `REDIS_URL`, or the one on PATH, or one in Docker; an emulator only if allowed. */
 export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
   const start = await findRedis(options);
   if (start === undefined) throw new ServerUnavailable(UNAVAILABLE);
-  return start();
+  return await start();
 }
 
 /** Why `startRedis` would throw, in a sentence; undefined if it would not. */
@@ -26,7 +39,7 @@ async function findRedis({
   clock,
 }: RedisOptions): Promise<(() => Promise<RedisServer>) | undefined> {
   const given = process.env['REDIS_URL'];
-  if (given !== undefined && given !== '') return () => useExternalRedis('REDIS_URL', given);
+  if (given !== undefined && given !== '') return () => useExternal('REDIS_URL', given);
 
   const program = redisOnPath();
   if (program !== undefined) return () => startProgram({ ...program, clock }, args);
@@ -43,5 +56,100 @@ async function startContainer(args: readonly string[]): Promise<RedisServer> {
     port: 6379,
     ready: ['Ready to accept connections', 1],
   });
-  return useExternalRedis('testcontainers', `redis://${address}`, stop);
+  return await useExternal('testcontainers', `redis://${address}`, stop);
+}
+
+/** A server that is not ours, and that may have other users: nothing in it is emptied, so tests need keys of their own. */
+async function useExternal(
+  kind: 'REDIS_URL' | 'testcontainers',
+  url: string,
+  stop: () => Promise<void> = async () => {},
+): Promise<RedisServer> {
+  const info = await infoOf(url).catch((cause: unknown) => {
+    const instead =
+      kind === 'REDIS_URL' ? ' Start it, or unset REDIS_URL, so that the tests start one of their own.' : '';
+    throw new ServerUnavailable(`No Redis: the server of ${kind} does not answer.${instead}`, { cause });
+  });
+  return externalServer({ kind, version: versionIn(info), url, port: Number(new URL(url).port || 6379), stop });
+}
+
+export interface RedisProgram {
+  readonly kind: 'redis-server' | 'valkey-server' | 'emulator';
+  readonly command: string;
+  args(port: number, dir: string): string[];
+  readonly clock?: MakeClock | undefined;
+}
+
+export function redisOnPath(
+  kinds: readonly ('redis-server' | 'valkey-server')[] = ['redis-server', 'valkey-server'],
+): RedisProgram | undefined {
+  for (const kind of kinds) {
+    const command = onPath(kind);
+    if (command === undefined) continue;
+    return {
+      kind,
+      command,
+      args: (port, dir) => ['--port', `${port}`, '--bind', HOST, '--save', '', '--appendonly', 'no', '--dir', dir],
+    };
+  }
+  return undefined;
+}
+
+/** A process of its own, so that it can be frozen and killed like the real one. */
+function emulator(): RedisProgram {
+  const main = resolveFromProject('js-redis-server');
+  return {
+    kind: 'emulator',
+    command: process.execPath,
+    args: (port) => [join(dirname(main), 'cli.js'), '--port', `${port}`],
+  };
+}
+
+export async function startProgram(program: RedisProgram, more: readonly string[]): Promise<RedisServer> {
+  return await Supervised.start({
+    ...program,
+    args: (port, dir) => [...program.args(port, dir), ...more],
+    url: (port) => `redis://${HOST}:${port}`,
+    async ready({ url, pid }) {
+      const info = await infoOf(url);
+      // The emulator invents its process id.
+      const isOurs = program.kind === 'emulator' || info.includes(`process_id:${pid}\r\n`);
+      if (!isOurs) throw new Error('another server answers');
+      return versionIn(info);
+    },
+    endSignal: 'SIGTERM',
+  });
+}
+
+const infoOf = async (url: string) => String(await askServer(url, 'INFO', 'server'));
+
+/** Valkey also says which Redis it is compatible with. */
+function versionIn(info: string): string {
+  return (/valkey_version:(\S+)/.exec(info) ?? /redis_version:(\S+)/.exec(info))?.[1] ?? 'unknown';
+}
+
+/** One command on a connection of its own; rejects soon where nobody answers. */
+export async function askServer(url: string, ...words: [string, ...string[]]): Promise<unknown> {
+  return await onRedis(url, (redis) => redis.call(...words));
+}
+
+/** Work on a connection of its own. */
+export async function onRedis<T>(url: string, work: (redis: Redis) => Promise<T>): Promise<T> {
+  const { Redis } = await import('ioredis');
+  const redis = new Redis(url, {
+    lazyConnect: true,
+    retryStrategy: () => null,
+    connectTimeout: 2_000,
+    commandTimeout: 2_000,
+    // What the questions about topologies are written for.
+    protocol: 2,
+  });
+  // connect() rejects with the same error.
+  redis.on('error', () => {});
+  try {
+    await redis.connect();
+    return await work(redis);
+  } finally {
+    redis.disconnect();
+  }
 }

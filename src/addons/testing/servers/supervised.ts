@@ -2,41 +2,70 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from './free-port.js';
-import type { GuardedDir } from './guard.js';
+import { type GuardedDir, guardedDir } from './guard.js';
 import { membersOf, signal } from './process-members.js';
+import { freePort } from './programs.js';
+import type { MakeClock, Server, WallClock } from './server.js';
+
+/** Where the servers listen that are started here. */
+export const HOST = '127.0.0.1';
 
 export interface Recipe {
-  readonly dir: GuardedDir;
+  readonly kind: string;
   readonly command: string;
-  args(port: number): string[];
-  /** Resolves if the server on this port is ready and is ours; rejects as long as it is not. */
-  ready(port: number, pid: number): Promise<void>;
+  args(port: number, dir: string): string[];
+  url(port: number): string;
+  /** Fills its directory before the first start. */
+  prepare?(dir: string): Promise<unknown>;
+  /**
+   * Resolves to its version if it is ready and ours: another process can have taken the port while ours is still starting.
+   * Rejects as long as it is not.
+   */
+  ready(at: { readonly url: string; readonly pid: number; readonly dir: string }): Promise<string>;
   /** Ends it at once, without saving anything. */
   readonly endSignal: NodeJS.Signals;
   readonly user?: number | undefined;
-  /** Beside what every server has. */
-  readonly env?: Readonly<Record<string, string>>;
+  /** Default: the true time. */
+  readonly clock?: MakeClock | undefined;
 }
+
+const trueTime: MakeClock = async () => ({
+  env: {},
+  move() {
+    throw new Error('The server was started without a clock that can be moved.');
+  },
+});
 
 const READY_WITHIN = 30_000;
 const END_WITHIN = 5_000;
 const PORT_TRIES = 5;
 
 /** One server process with its children, on one port and directory, that can be started again and again. */
-export class Supervised {
-  #recipe: Recipe;
+export class Supervised implements Server {
+  readonly supervised = true;
+  readonly host = HOST;
+  readonly kind: string;
+  readonly #recipe: Recipe;
+  readonly #dir: GuardedDir;
+  readonly #clock: WallClock;
   #port = 0;
+  #version = '';
   #child: ChildProcess | undefined;
   #exited: Promise<unknown> = Promise.resolve();
   #stopping: Promise<void> | undefined;
 
-  private constructor(recipe: Recipe) {
+  private constructor(recipe: Recipe, dir: GuardedDir, clock: WallClock) {
+    this.kind = recipe.kind;
     this.#recipe = recipe;
+    this.#dir = dir;
+    this.#clock = clock;
   }
 
   static async start(recipe: Recipe): Promise<Supervised> {
-    const server = new Supervised(recipe);
+    const { kind, user, endSignal, clock = trueTime } = recipe;
+    const dir = guardedDir(kind, { owner: user, endSignal });
+    await recipe.prepare?.(dir.path);
+    const server = new Supervised(recipe, dir, await clock(dir.path));
     for (let tries = 1; ; tries++) {
       server.#port = await freePort();
       try {
@@ -56,6 +85,18 @@ export class Supervised {
     return this.#port;
   }
 
+  get url(): string {
+    return this.#recipe.url(this.#port);
+  }
+
+  get version(): string {
+    return this.#version;
+  }
+
+  get dir(): string {
+    return this.#dir.path;
+  }
+
   get pid(): number {
     const pid = this.#child?.pid;
     if (pid === undefined) throw new Error('the server could not be spawned');
@@ -65,11 +106,11 @@ export class Supervised {
   async start(): Promise<void> {
     if (this.#stopping) throw new Error('the server was stopped for good: its directory is gone');
     if (this.#running()) throw new Error('the server runs already');
-    const { dir, command, user, env } = this.#recipe;
+    const { command, args, user, endSignal } = this.#recipe;
     const log = openSync(this.#logFile(), 'w');
-    const child = spawn(command, this.#recipe.args(this.#port), {
-      cwd: dir.path,
-      env: { PATH: process.env['PATH'], LC_ALL: 'C', ...env },
+    const child = spawn(command, args(this.#port, this.dir), {
+      cwd: this.dir,
+      env: { PATH: process.env['PATH'], LC_ALL: 'C', ...this.#clock.env },
       // Its own session: Ctrl-C is for the tests, which then stop their servers.
       detached: true,
       stdio: ['ignore', log, log],
@@ -79,7 +120,7 @@ export class Supervised {
     this.#child = child;
     this.#exited = new Promise((resolve) => child.once('exit', resolve).once('error', resolve));
     child.unref();
-    if (child.pid !== undefined) dir.update({ dir: dir.path, pid: child.pid, endSignal: this.#recipe.endSignal });
+    if (child.pid !== undefined) this.#dir.update({ dir: this.dir, pid: child.pid, endSignal });
     await this.#untilReady();
   }
 
@@ -102,8 +143,16 @@ export class Supervised {
     await this.#killAll();
   }
 
-  /** Ends without a shutdown of the server's own kind, so that the next start has to recover. */
-  async end(): Promise<void> {
+  async restart(): Promise<void> {
+    await this.#end();
+    await this.start();
+  }
+
+  moveClock(ms: number): void {
+    this.#clock.move(ms);
+  }
+
+  async #end(): Promise<void> {
     this.thaw();
     if (this.#running()) this.#child?.kill(this.#recipe.endSignal);
     await this.#exitWithin(END_WITHIN);
@@ -111,7 +160,7 @@ export class Supervised {
   }
 
   stop(): Promise<void> {
-    this.#stopping ??= this.end().then(() => this.#recipe.dir.remove());
+    this.#stopping ??= this.#end().then(() => this.#dir.remove());
     return this.#stopping;
   }
 
@@ -137,7 +186,8 @@ export class Supervised {
     for (;;) {
       if (!this.#running()) throw new Error(`${this.#recipe.command} ended while it was starting.\n${this.#log()}`);
       try {
-        return await this.#recipe.ready(this.#port, this.pid);
+        this.#version = await this.#recipe.ready({ url: this.url, pid: this.pid, dir: this.dir });
+        return;
       } catch (cause) {
         if (performance.now() > deadline) {
           await this.#killAll();
@@ -154,11 +204,11 @@ export class Supervised {
   }
 
   #members(): number[] {
-    return membersOf({ dir: this.#recipe.dir.path, pid: this.#child?.pid });
+    return membersOf({ dir: this.dir, pid: this.#child?.pid });
   }
 
   #logFile(): string {
-    return join(this.#recipe.dir.path, 'server.log');
+    return join(this.dir, 'server.log');
   }
 
   #log(): string {

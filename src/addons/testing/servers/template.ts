@@ -1,16 +1,9 @@
-import { randomUUID } from 'node:crypto';
-import { connectTo, type PgClient } from './pg.js';
-import { withDatabase } from './postgres-server.js';
-
-/** Of a database that somebody is just copying, or has not left yet. */
-const IN_USE = '55006';
-const COPY_TRIES = 20;
+import { onPostgres, type PgClient } from './pg.js';
 
 /** Of a statement that has waited for a lock for longer than `lock_timeout`. */
 const LOCK_NOT_AVAILABLE = '55P03';
 /** How long a transaction that a test has left open may hold up `empty`; seconds. */
 const PATIENCE = 5;
-const SHOWN = 5;
 
 /**
  * What empties a database in one round trip, with what it remembers: a copy of the rows that the migrations have inserted, and
@@ -96,25 +89,19 @@ END $$;
 
 /** Ends the making of a database that others are copied from. */
 export async function makeTemplate(url: string): Promise<void> {
-  const client = await connectTo(url);
-  try {
-    await client.query(EMPTIER);
-  } finally {
-    await client.end();
-  }
+  await onPostgres(url, (client) => client.query(EMPTIER));
 }
 
 /** @throws Error that names the transactions in its way, where some do not end. */
 export async function emptyDatabase(url: string): Promise<void> {
-  const client = await connectTo(url);
-  try {
-    await client.query('SELECT fenced_lock_test.empty()');
-  } catch (error) {
-    if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
-    throw new Error(inTheWay(await openTransactions(client)), { cause: error });
-  } finally {
-    await client.end().catch(() => {});
-  }
+  await onPostgres(url, async (client) => {
+    try {
+      await client.query('SELECT fenced_lock_test.empty()');
+    } catch (error) {
+      if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
+      throw new Error(inTheWay(await openTransactions(client)), { cause: error });
+    }
+  });
 }
 
 interface OpenTransaction {
@@ -137,44 +124,10 @@ async function openTransactions(client: PgClient): Promise<OpenTransaction[]> {
 }
 
 function inTheWay(open: readonly OpenTransaction[]): string {
-  const each = open.map(
-    ({ pid, state, seconds, statement }) => `backend ${pid} (${state}, for ${seconds} s): ${statement}`,
-  );
-  const shown = open.length > SHOWN ? [...each.slice(0, SHOWN), `and ${open.length - SHOWN} more`] : each;
   return [
     `servers.empty() has emptied no table: it waited ${PATIENCE} s for tables that a transaction has locked.`,
-    ...(shown.length > 0 ? ['Open transactions, and the last statement of each:'] : []),
-    ...shown.map((line) => `  ${line}`),
+    ...(open.length > 0 ? ['Open transactions, and the last statement of each:'] : []),
+    ...open.map(({ pid, state, seconds, statement }) => `  backend ${pid} (${state}, for ${seconds} s): ${statement}`),
     'Await every call of the test, and end its transactions, locks and clients before servers.empty().',
   ].join('\n');
-}
-
-/** A copy of the template, in the time that its files take. */
-export async function copyTemplate(adminUrl: string, template: string): Promise<string> {
-  const name = `${template}_${randomUUID().slice(0, 8)}`;
-  const client = await connectTo(adminUrl);
-  try {
-    for (let tries = 1; ; tries++) {
-      try {
-        await client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`);
-        return withDatabase(adminUrl, name);
-      } catch (error) {
-        if ((error as { code?: string }).code !== IN_USE || tries === COPY_TRIES) throw error;
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
-    }
-  } finally {
-    await client.end();
-  }
-}
-
-/** With all copies of it that are left, whoever has made them. */
-export async function dropTemplate(adminUrl: string, template: string): Promise<void> {
-  const client = await connectTo(adminUrl);
-  try {
-    const { rows } = await client.query('SELECT datname FROM pg_database WHERE starts_with(datname, $1)', [template]);
-    for (const { datname } of rows) await client.query(`DROP DATABASE IF EXISTS ${datname} WITH (FORCE)`);
-  } finally {
-    await client.end();
-  }
 }

@@ -5,12 +5,11 @@ import { checkNames } from '../../../base/check-names.js';
 import { InvalidOptionError } from '../../../base/errors.js';
 import { deleteNames } from '../faults/names-in-redis.js';
 import { applyMigrations } from './migrate.js';
-import { connectTo } from './pg.js';
-import { startPostgres } from './postgres.js';
-import { queryOnce } from './postgres-query.js';
-import { resolveFromProject } from './project.js';
+import { onPostgres, queryOnce } from './pg.js';
+import { createDatabase, databaseOf, dropDatabase, startPostgres } from './postgres.js';
+import { resolveFromProject } from './programs.js';
 import { startRedis } from './redis.js';
-import { copyTemplate, dropTemplate, emptyDatabase, makeTemplate } from './template.js';
+import { emptyDatabase, makeTemplate } from './template.js';
 
 export interface TestServersOptions {
   /**
@@ -125,24 +124,14 @@ async function start(options: TestServersOptions): Promise<{ shared: Shared; sto
   }
   try {
     const url = await postgres.value.createDatabase();
-    const template = new URL(url).pathname.slice(1);
     if (dir !== undefined) await applyMigrations(url, { dir, makesRoles: postgres.value.kind !== 'DATABASE_URL' });
     const isInstalledHere = await installIfMissing(url);
     await makeTemplate(url);
     const servers = `PostgreSQL ${postgres.value.version} (${postgres.value.kind}), Redis ${redis.value.version} (${redis.value.kind})`;
     const about = isInstalledHere ? `${servers}; ${NOT_MIGRATED}` : servers;
-    const shared = { adminUrl: postgres.value.url, template, redisUrl: redis.value.url, about };
-    let stopping: Promise<void> | undefined;
-    const stop = async () => {
-      if (!postgres.value.supervised) await dropTemplate(postgres.value.url, template);
-      await stopAll();
-    };
     return {
-      shared,
-      stop: () => {
-        stopping ??= stop();
-        return stopping;
-      },
+      shared: { adminUrl: postgres.value.url, template: databaseOf(url), redisUrl: redis.value.url, about },
+      stop: stopAll,
     };
   } catch (error) {
     await stopAll();
@@ -155,24 +144,22 @@ async function attach({ adminUrl, template, redisUrl, about }: Shared): Promise<
   const ownRedis = new URL(redisUrl);
   ownRedis.searchParams.set('keyPrefix', prefix);
   const databases: string[] = [];
-  const createDatabase = async () => {
-    const url = await copyTemplate(adminUrl, template);
+  const another = async () => {
+    const url = await createDatabase(adminUrl, template);
     databases.push(url);
     return url;
   };
-  const databaseUrl = await createDatabase();
+  const databaseUrl = await another();
   return {
     databaseUrl,
     redisUrl: ownRedis.href,
     about,
-    createDatabase,
+    createDatabase: another,
     async empty() {
       await Promise.all([deleteNames(ownRedis.href, { prefix: '' }), ...databases.map(emptyDatabase)]);
     },
     async stop() {
-      for (const url of databases.splice(0)) {
-        await queryOnce(adminUrl, `DROP DATABASE IF EXISTS ${new URL(url).pathname.slice(1)} WITH (FORCE)`);
-      }
+      for (const url of databases.splice(0)) await dropDatabase(adminUrl, url);
     },
   };
 }
@@ -196,11 +183,6 @@ async function installIfMissing(url: string): Promise<boolean> {
   if (found?.there) return false;
   const home = dirname(resolveFromProject('prisma-extension-fenced-lock/package.json'));
   const sql = readFileSync(join(home, 'prisma/migrations/20261101000000_fenced_lock/migration.sql'), 'utf8');
-  const client = await connectTo(url);
-  try {
-    await client.query(sql);
-    return true;
-  } finally {
-    await client.end();
-  }
+  await onPostgres(url, (client) => client.query(sql));
+  return true;
 }

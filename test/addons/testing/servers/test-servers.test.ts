@@ -11,8 +11,8 @@ import {
   type TestServers,
   testServers,
 } from '../../../../src/addons/testing/index.js';
-import { onPath } from '../../../../src/addons/testing/servers/on-path.js';
 import { startPostgres } from '../../../../src/addons/testing/servers/postgres.js';
+import { onPath } from '../../../../src/addons/testing/servers/programs.js';
 import { makeTemplate } from '../../../../src/addons/testing/servers/template.js';
 import { fencedLock } from '../../../../src/index.js';
 import { project } from '../../../cli/project.js';

@@ -1,0 +1,78 @@
+/** No server of this kind can be had here. The message says how to get one, so it can be shown as the reason of a skip. */
+export class ServerUnavailable extends Error {
+  override readonly name = 'ServerUnavailable';
+}
+
+/** The server belongs to somebody else, so it may not be killed, frozen or started again. */
+export class NotSupervised extends Error {
+  override readonly name = 'NotSupervised';
+
+  constructor(verb: string, kind: string) {
+    super(
+      `${verb}: not supervised. The server comes from ${kind}, and only a server that was started here can be stopped or frozen.`,
+    );
+  }
+}
+
+/** A server for tests: a process that is supervised here, or one of somebody else. */
+export interface Server {
+  /** Where it comes from: a program, a package, Docker, or an environment variable. */
+  readonly kind: string;
+  /** Whether kill, start, restart, freeze and thaw work; otherwise they throw `NotSupervised`, and so does `pid`. */
+  readonly supervised: boolean;
+  readonly version: string;
+  readonly url: string;
+  readonly host: string;
+  readonly port: number;
+  /** Of its first process. */
+  readonly pid: number;
+  /** Its temp directory, if it has one here. */
+  readonly dir: string | undefined;
+  /** A crash: SIGKILL to all of its processes. */
+  killHard(): Promise<void>;
+  /** Again on the same port and directory. Resolves when it answers. */
+  start(): Promise<void>;
+  /** Ends without a shutdown of the server's own kind and starts again, so with recovery. */
+  restart(): Promise<void>;
+  freeze(): void;
+  thaw(): void;
+  /** So many milliseconds ahead of the true time; throws unless it was started with a `clock` that can be moved. */
+  moveClock(ms: number): void;
+  /** May be called more than once. */
+  stop(): Promise<void>;
+}
+
+/** One of somebody else, or in a container. */
+export function externalServer(known: Pick<Server, 'kind' | 'version' | 'url' | 'port' | 'stop'>): Server {
+  const { kind, url } = known;
+  const refuse = (verb: string): never => {
+    throw new NotSupervised(verb, kind);
+  };
+  return {
+    ...known,
+    supervised: false,
+    host: new URL(url).hostname,
+    dir: undefined,
+    // Not 0 and not -1: a signal to either reaches far more than one process.
+    get pid() {
+      return refuse('pid');
+    },
+    killHard: async () => refuse('killHard'),
+    start: async () => refuse('start'),
+    restart: async () => refuse('restart'),
+    freeze: () => refuse('freeze'),
+    thaw: () => refuse('thaw'),
+    moveClock: () => refuse('moveClock'),
+  };
+}
+
+/** The wall clock of one server, which goes on over its restarts. */
+export interface WallClock {
+  /** What the server is started with. */
+  readonly env: Readonly<Record<string, string>>;
+  /** As if somebody had set it: so many milliseconds ahead of the true time, or behind it if below 0. Whole seconds. */
+  move(ms: number): void;
+}
+
+/** Makes one in the directory of its server. */
+export type MakeClock = (dir: string) => Promise<WallClock>;
