@@ -72,7 +72,12 @@ const faults: Array<[fault: string, planted: string, check: string, message: Reg
     'fences',
     /fence" is integer NOT NULL DEFAULT 0, not bigint/,
   ],
-  ['a fence that may be NULL', 'ALTER TABLE "Stock" ALTER COLUMN fence DROP NOT NULL', 'fences', /fence" is bigint DEFAULT/],
+  [
+    'a fence that may be NULL',
+    'ALTER TABLE "Stock" ALTER COLUMN fence DROP NOT NULL',
+    'fences',
+    /fence" is bigint DEFAULT/,
+  ],
   [
     'a fence without a default',
     'ALTER TABLE orders ALTER COLUMN fence DROP DEFAULT',
@@ -93,12 +98,7 @@ const faults: Array<[fault: string, planted: string, check: string, message: Reg
     /is not as the migrations say \(allow\): .* WHEN \(false\)/,
   ],
   ['a guard disabled', 'ALTER TABLE "Stock" DISABLE TRIGGER zzz_fenced_lock_guard', 'guards', /is disabled/],
-  [
-    'a guard of another policy',
-    `${guard}('fence', 'require')`,
-    'guards',
-    /migrations say \(allow\): .*'require'/,
-  ],
+  ['a guard of another policy', `${guard}('fence', 'require')`, 'guards', /migrations say \(allow\): .*'require'/],
   ['a guard of another column', `${guard}('serial', 'allow')`, 'guards', /migrations say \(allow\): .*'serial'/],
   [
     'a migration that failed',

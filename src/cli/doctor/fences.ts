@@ -77,7 +77,7 @@ SELECT c.oid::regclass::text AS table,
   CASE WHEN c.oid = to_regclass($1) THEN 'table' WHEN c.relkind = 'f' THEN 'foreign table'
     WHEN c.relispartition THEN 'partition' ELSE 'child' END AS kind,
   ARRAY(SELECT jsonb_build_object('name', t.tgname, 'enabled', t.tgenabled, 'before', (t.tgtype & 3) = 3,
-      'definition', pg_get_triggerdef(t.oid), 'policy', substring(pg_get_triggerdef(t.oid) FROM $$'(\\w+)'\\)$$$))
+      'definition', pg_get_triggerdef(t.oid), 'policy', substring(pg_get_triggerdef(t.oid) FROM '''(\\w+)''\\)$'))
     FROM pg_trigger AS t
     WHERE t.tgrelid = c.oid AND NOT (t.tgisinternal AND t.tgparentid = 0) ORDER BY t.tgname) AS triggers
 FROM family AS f JOIN pg_class AS c ON c.oid = f.id

@@ -20,7 +20,8 @@ export function fencesOf({ models, history }: Project, given?: string): Fence[] 
   return models.map((model) => {
     const guard = guards.get(model.table);
     const name = given ?? model.fields.find(({ column }) => column === guard?.column)?.name ?? DEFAULTS.fenceField;
-    const field = model.kind === 'model' ? model.fields.find((each) => each.name === name) : undefined;
+    const isFence = ({ declared }: SchemaField) => /^BigInt(?![?[\w]).*@default\(\s*0\s*\)/.test(declared);
+    const field = model.kind === 'model' ? model.fields.find((each) => each.name === name && isFence(each)) : undefined;
     return { model, name, field, guard };
   });
 }
@@ -43,16 +44,16 @@ export function choose(fences: readonly Fence[], names: readonly string[]): Fenc
 /** @throws Problem if the name or the column is used by another field */
 export function refuseOther(fence: Fence): Fence {
   const { model, name, field } = fence;
-  const taken = model.fields.find(({ column }) => column === name);
-  if (field === undefined && taken !== undefined) {
+  const other = model.fields.find((each) => each.name === name) ?? model.fields.find(({ column }) => column === name);
+  if (field !== undefined || other === undefined || model.kind === 'view') return fence;
+  if (other.name !== name) {
     throw new Problem(
-      `The column "${name}" of model ${model.name} is already used by its field \`${taken.name}\`. ` +
+      `The column "${name}" of model ${model.name} is already used by its field \`${other.name}\`. ` +
         'Choose another name with --field, and give it to fencedLock as `fenceField`.',
     );
   }
-  if (field === undefined || /^BigInt(?![?[\w]).*@default\(\s*0\s*\)/.test(field.declared)) return fence;
   throw new Problem(
-    `Model ${model.name} has a field \`${name}\` that is not a fence: it is \`${field.declared}\`, and a fence is ` +
+    `Model ${model.name} has a field \`${name}\` that is not a fence: it is \`${other.declared}\`, and a fence is ` +
       `\`${name} BigInt @default(0)\`. Change it, or choose another name with --field.`,
   );
 }

@@ -37,7 +37,7 @@ export interface Datasource {
 const MODEL = /(?<![\p{L}\p{N}_])(model|view)[^\S\n]+([^\s{}]+)[^\S\n]*\{/gu;
 const DATASOURCE = /(?<![\p{L}\p{N}_])datasource[^\S\n]+[^\s{}]+[^\S\n]*\{[^}]*\}/u;
 /** What is behind the brace of a model. */
-const BODY = /[^\S\n]*\n((?:.*\n)*?)[^\S\n]*\}/y;
+const BODY = /[^\S\n]*\n((?:[^\n]*\n)*?)[^\S\n]*\}/y;
 const BLOCK_WITHIN = /^\s*(model|view|enum|type|datasource|generator)\s+[^\s{}]+\s*\{/m;
 const FIELD = /^[^\S\n]*(\p{L}[\p{L}\p{N}_]*)[^\S\n]+(\p{L}[^\r\n]*)/u;
 const COMMENT_OR_STRING = /\/\/[^\n]*|\/\*[\s\S]*?\*\/|"(?:\\.|[^"\\\n])*"/g;
@@ -53,7 +53,7 @@ export function readModels(schema: ReadonlyMap<string, string>): SchemaModel[] {
         throw new Problem(`The ${kind} ${name} cannot be read: \`npx prisma validate\` says what is wrong.`);
       }
       const start = index + head.length + whole.indexOf('\n') + 1;
-      const lines = [...body.matchAll(/.*\n/g)].map((line) => ({ code: line[0], start: start + line.index }));
+      const lines = [...body.matchAll(/[^\n]*\n/g)].map((line) => ({ code: line[0], start: start + line.index }));
       const argument = (attribute: string) => stringsOf(text, body, start, call('@@', attribute))[0];
       return {
         kind: kind === 'view' ? 'view' : 'model',
