@@ -25,7 +25,7 @@ export async function init(context: Context, options: FileOptions & { role?: rea
       next: [
         'Next: npx fenced-lock add-fence <Model>, then npx prisma migrate deploy && npx prisma generate.',
         ...(roles.length === 0 ? [`Every role that may connect may lock. Best let one alone: ${onlyRole(true)}.`] : []),
-        ...(history.isEmpty ? maybePushed(context.shown(history.folder)) : []),
+        ...(history.isEmpty ? maybePushed(history.shown) : []),
       ],
       data: { version, ...(roles.length > 0 && { roles }) },
     });

@@ -36,7 +36,7 @@ export async function removeFence(
       '  1. npx prisma generate, and deploy the application without the fence.',
       '  2. Wait until no process of the old one runs.',
       '  3. npx prisma migrate deploy',
-      ...(history.isEmpty ? pushed(context.shown(history.folder)) : []),
+      ...(history.isEmpty ? pushed(history.shown) : []),
     ],
     data: { models },
   });

@@ -19,12 +19,15 @@ provider = "postgresql"
 
 /** The migrations folder of a project. */
 export class History {
-  readonly folder: string;
+  /** The folder, relative to the working directory. */
+  readonly shown: string;
+  readonly #folder: string;
   readonly #migrations: readonly Migration[];
   readonly #lockfile: boolean;
 
-  private constructor(folder: string, migrations: readonly Migration[], lockfile: boolean) {
-    this.folder = folder;
+  private constructor(shown: string, folder: string, migrations: readonly Migration[], lockfile: boolean) {
+    this.shown = shown;
+    this.#folder = folder;
     this.#migrations = migrations;
     this.#lockfile = lockfile;
   }
@@ -44,7 +47,7 @@ export class History {
       );
     };
     const lockfile = entries.some((entry) => entry.name === 'migration_lock.toml');
-    return new History(folder, await Promise.all(names.sort().map(read)), lockfile);
+    return new History(context.shown(folder), folder, await Promise.all(names.sort().map(read)), lockfile);
   }
 
   /** Whether there is none at all: the tables come from `prisma db push`, or from nowhere yet. */
@@ -62,7 +65,7 @@ export class History {
     if (name === undefined) return undefined;
     // The maximum, because an older script does not downgrade, and merged branches may have them in any order.
     const version = Math.max(...made.map((each) => each.version));
-    return { name, path: join(this.folder, name, 'migration.sql'), version };
+    return { name, path: join(this.shown, name, 'migration.sql'), version };
   }
 
   /** The only roles that may lock; empty if all may. */
@@ -84,9 +87,9 @@ export class History {
   /** A new migration after all others, and the lock file if there is none yet. */
   next(name: string, sql: string, now: Date): { name: string; changes: Change[] } {
     const folder = `${this.#timestamp(now)}_${name}`;
-    const changes: Change[] = [{ path: join(this.folder, folder, 'migration.sql'), before: undefined, after: sql }];
+    const changes: Change[] = [{ path: join(this.#folder, folder, 'migration.sql'), before: undefined, after: sql }];
     if (!this.#lockfile) {
-      changes.push({ path: join(this.folder, 'migration_lock.toml'), before: undefined, after: LOCKFILE });
+      changes.push({ path: join(this.#folder, 'migration_lock.toml'), before: undefined, after: LOCKFILE });
     }
     return { name: folder, changes };
   }
