@@ -311,7 +311,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'work begun again although admitted',
-    file: 'src/transaction/repetition.ts',
+    file: 'src/transaction/transaction.ts',
     change: [['    if (admitted) {', '    if (false) {']],
     tests: ['test/transaction/runs-once'],
     why: 'What the work did elsewhere would be done twice.',

@@ -66,7 +66,7 @@ describe.each([
 
   function requestFor(key: string) {
     const { leases } = callOf(key, () => Promise.resolve());
-    return requestOf({ leases, timeout: 5_000, room: undefined }, 500);
+    return requestOf({ leases, options: { timeout: 5_000 }, room: undefined, waitTime: () => 500 });
   }
 
   async function tag(): Promise<string> {
