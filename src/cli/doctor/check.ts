@@ -4,7 +4,7 @@ import type { Fence } from '../project/fences.js';
 import type { Project } from '../project/locate.js';
 import type { PostgresServer } from '../servers/postgres.js';
 
-export type Status = 'ok' | 'warning' | 'fault' | 'skipped';
+type Status = 'ok' | 'warning' | 'fault' | 'skipped';
 
 /** The result of a check. */
 export interface Finding {
