@@ -10,6 +10,7 @@ import {
   TransactionAbortedError,
 } from '../../../base/errors.js';
 import { choice } from '../../../options/validate-call.js';
+import { writeConflict } from '../../../prisma/errors.js';
 
 /** What becomes of one call, and at which of its steps. Each error is made by the key and the token of the call. */
 export interface Plan {
@@ -156,13 +157,4 @@ function nothingSaid(key: string | undefined): InvalidOptionError {
 function atLeast(least: number, name: string, value: number): number {
   if (value >= least && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY)) return value;
   throw new InvalidOptionError(name, `must be a whole number, at least ${least}.`);
-}
-
-/** Prisma's error of a transaction that Postgres has rolled back because of a concurrent one (SQLSTATE 40001). */
-async function writeConflict(): Promise<Error> {
-  // Loaded when it is needed, because `/testing` can be loaded without a peer.
-  const { Prisma } = await import('@prisma/client/extension');
-  const { PrismaClientKnownRequestError } = await import('@prisma/client/runtime/client');
-  const message = 'Transaction failed due to a write conflict or a deadlock. Please retry your transaction';
-  return new PrismaClientKnownRequestError(message, { code: 'P2034', clientVersion: Prisma.prismaVersion.client });
 }
