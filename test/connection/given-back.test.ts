@@ -179,7 +179,7 @@ describe('the connection of an adapter without a pool of pg', () => {
 
   /** As much of a call as a connection asks. */
   const conductor = (commit: () => Promise<never>) =>
-    ({ gate: { enter: () => {}, leave: () => {} }, failed: (error: unknown) => error, commit }) as unknown as Conductor;
+    ({ gate: { enter: () => {}, leave: () => {}, failed: (error: unknown) => error }, commit }) as unknown as Conductor;
 
   test('is given back where the adapter sends COMMIT by itself, and the call refuses to commit', async () => {
     const { connection, log } = connectionWith(async () => 0, { usePhantomQuery: true });

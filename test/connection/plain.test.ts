@@ -8,9 +8,9 @@ import { LazyAbort } from '../../src/base/lazy-abort.js';
 import { type PlainTx, poolDatabase, queryOver } from '../../src/connection/pool-database.js';
 import type { Connection, Database } from '../../src/database/database.js';
 import { Fencing } from '../../src/fencing/fencing.js';
-import { type Admission, requestOf } from '../../src/transaction/admission.js';
+import { type Admission, admissionRequest } from '../../src/transaction/admission.js';
 import type { Call } from '../../src/transaction/call.js';
-import { buildRequest, Opening, type OpeningOptions } from '../../src/transaction/opening.js';
+import { Opening, type OpeningInput } from '../../src/transaction/opening.js';
 import { fencedTransaction } from '../../src/transaction/transaction.js';
 import { eventually } from '../support/eventually.js';
 import { FenceWorld } from '../support/fence-world.js';
@@ -64,9 +64,8 @@ describe.each([
     return { parts, database, leases, options, deadline: new Deadline(5_000), work, ...rest, ...more };
   }
 
-  function requestFor(key: string) {
-    const { leases } = callOf(key, () => Promise.resolve());
-    return requestOf({ leases, options: { timeout: 5_000 }, room: undefined, waitTime: () => 500 });
+  function inputFor(key: string): OpeningInput<PlainTx> {
+    return { ...callOf(key, () => Promise.resolve()), room: undefined, waitTime: () => 500 };
   }
 
   async function tag(): Promise<string> {
@@ -123,17 +122,7 @@ describe.each([
   });
 
   /** A transaction that is opened as it is beside the look in Redis. */
-  function beside(key: string, more: Partial<OpeningOptions> = {}): Opening<PlainTx> {
-    return new Opening(database, {
-      ...more,
-      key,
-      hooked: false,
-      evenIfWanted: true,
-      request: () => requestFor(key),
-      maxWait: undefined,
-      isolationLevel: undefined,
-    });
-  }
+  const beside = (key: string, more: Partial<OpeningInput<PlainTx>> = {}) => new Opening({ ...inputFor(key), ...more });
 
   test('one that is discarded with its admission under way is rolled back, and is in nobody’s way', async () => {
     const name = await tag();
@@ -148,18 +137,11 @@ describe.each([
   /** The turn behind `key`, that begins with the COMMIT of the one before it. */
   function chained(key: string) {
     const sent = gate<Connection>();
-    const options: OpeningOptions = {
-      key,
-      hooked: false,
-      evenIfWanted: true,
-      request: () => requestFor(key),
-      maxWait: undefined,
-      isolationLevel: undefined,
-    };
-    const request = buildRequest(options);
+    const input = inputFor(key);
+    const request = admissionRequest(input);
     return {
       nextTurn: () => ({ request, onSent: sent.open }),
-      opening: sent.opened.then((connection) => new Opening(database, options, { request, connection })),
+      opening: sent.opened.then((connection) => new Opening(input, { request, connection })),
     };
   }
 

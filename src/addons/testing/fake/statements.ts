@@ -129,7 +129,7 @@ export class Statements extends FencedTx {
     const isRefused = refused !== undefined && this.#begun++ >= refused.after && writes(of);
     if (isRefused) this.#refuse(of.model && modelOf(of.model));
     // As a statement that has failed.
-    if (this.#refusal !== undefined) throw conductor?.failed(this.#refusal);
+    if (this.#refusal !== undefined) throw conductor?.gate.failed(this.#refusal);
     conductor?.gate.leave();
   }
 
