@@ -129,6 +129,11 @@ export class AnswerTimer {
     this.#isStopped = true;
     stop(this.#timer);
   }
+
+  /** It does not keep the process running. */
+  unref(): void {
+    this.#timer.unref();
+  }
 }
 
 /** The result of `within` when the time is over first. */
