@@ -283,7 +283,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'transaction control let through',
     file: 'src/transaction/gate.ts',
-    change: [['      if (refused !== undefined) throw refusal(refused, this.#leases.key);\n', '']],
+    change: [['      if (refused !== undefined) throw refusal(refused, leases.key);\n', '']],
     tests: ['test/transaction/traps'],
     only: 'would end the transaction',
     why: 'What came before it would be committed, whatever comes of the rest.',
