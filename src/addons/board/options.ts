@@ -1,3 +1,4 @@
+import { checkNames } from '../../base/check-names.js';
 import { InvalidOptionError } from '../../base/errors.js';
 
 /** What `createBoard` takes. */
@@ -40,8 +41,7 @@ const LONGEST = 60_000;
 
 /** @throws InvalidOptionError */
 export function resolveBoardOptions(given: BoardOptions): ResolvedBoardOptions {
-  const unknown = Object.keys(given).find((name) => !KNOWN.includes(name));
-  if (unknown !== undefined) throw new InvalidOptionError(unknown, `is no option of the board: ${KNOWN.join(', ')}.`);
+  checkNames('options', given, KNOWN);
   const { basePath = '', allowForceRelease = false, refreshInterval = 500, title = 'Locks', origin, hosts } = given;
   if (typeof basePath !== 'string' || !/^(\/[\w.~-]+)*$/.test(basePath) || /\/\.\.?(\/|$)/.test(basePath)) {
     throw new InvalidOptionError('basePath', 'must be a path such as "/admin/locks", without a slash at its end.');

@@ -24,7 +24,6 @@ export function boardSource(context: Context, options: ServerOptions, asked: Ask
   };
   return {
     look: async (recent) => (await source()).look(recent),
-    holderOf: async (key) => (await source()).holderOf(key),
     forceRelease: async (key, holder) => (await source()).forceRelease(key, holder),
     history: async (key) => (await source()).history(key),
     health: async () => ({

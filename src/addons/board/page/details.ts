@@ -9,7 +9,7 @@ import { consequences, oldFacts } from './words.js';
 /** So often the last turns of the key are asked for at most; milliseconds. */
 const TURNS_EVERY = 1_000;
 
-type Holder = Pick<Key, 'holder' | 'process'>;
+type Holder = { readonly [Name in 'holder' | 'process']: string | undefined };
 
 export class Details {
   readonly #dialog: HTMLDialogElement = byId('details');
@@ -28,7 +28,7 @@ export class Details {
     });
     byId('close').addEventListener('click', () => this.#dialog.close());
     byId('ask').addEventListener('click', () => {
-      const { holder = null, process = null } = this.#present ?? {};
+      const { holder, process } = this.#present ?? {};
       this.#ask({ holder, process });
       // Not the one that does it.
       byId('no').focus();
@@ -49,16 +49,17 @@ export class Details {
 
   draw(): void {
     if (this.#key === undefined) return;
-    const [key, inProcess] = [this.#present, this.#state.hello?.process === true];
+    const key = this.#present;
+    const { happened, token } = this.#state.status ?? {};
     redraw(byId('old'), oldFacts(this.#state));
     byId('old').hidden = !this.#state.isOld;
     redraw(byId('chart'), key?.bars ?? null, () =>
       key ? [bars(key.bars, highest([key]), `${counted(key.total, 'turn')} in five minutes`, 64)] : ['none'],
     );
-    this.#drawFacts(key, inProcess);
+    this.#drawFacts(key);
     this.#drawWaiters(key);
-    byId('own-turns').hidden = !inProcess;
-    byId('force').hidden = this.#state.hello?.token === undefined;
+    byId('own-turns').hidden = happened === undefined;
+    byId('force').hidden = token === undefined;
     redraw(byId('consequences'), consequences(this.#state, key));
     void this.#readTurns(this.#key, key ? `${key.turns} ${key.transaction?.pid}` : 'none');
   }
@@ -68,17 +69,17 @@ export class Details {
     return this.#state.keys.get(this.#key ?? '');
   }
 
-  #drawFacts(key: Key | undefined, inProcess: boolean): void {
-    const left = key?.holder == null ? undefined : Math.max(0, key.endsAt - performance.now());
+  #drawFacts(key: Key | undefined): void {
+    const left = key?.holder === undefined ? undefined : Math.max(0, key.endsAt - performance.now());
     const ends = this.#state.isOld ? 'unknown' : `${duration(left ?? 0)}, unless it is renewed`;
-    const callers = inProcess ? `, and ${counted(key?.callers ?? 0, 'caller')} in this process` : '';
-    const admitted = key?.admittedAt == null ? '' : `, admitted at ${clock(key.admittedAt)}`;
+    const callers = this.#state.status?.happened ? `, and ${counted(key?.callers ?? 0, 'caller')} in this process` : '';
+    const admitted = key?.admittedAt === undefined ? '' : `, admitted at ${clock(key.admittedAt)}`;
     const transaction = key?.transaction;
     const facts: Readonly<Record<string, string | HTMLElement>> = {
-      Holder: key?.holder == null ? 'free' : whoHas(key),
+      Holder: key?.holder === undefined ? 'free' : whoHas(key),
       'Lease ends in': left === undefined ? '–' : ends,
       Waiting: `${counted(key?.waiting ?? 0, 'process', 'processes')}${callers}`,
-      Token: key?.token == null ? 'none' : `${key.token}${admitted}`,
+      Token: key?.token === undefined ? 'none' : `${key.token}${admitted}`,
       Turns: key ? number(Number(key.turns)) : '–',
       Transaction: transaction ? `open since ${clock(transaction.since)}, Postgres backend ${transaction.pid}` : 'none',
       Problem: key?.problem ? shown(key.problem) : 'none',
@@ -100,7 +101,7 @@ export class Details {
     const isInOrder = !this.#state.status?.redis.some(({ role }) => /^node \d/.test(role));
     redraw(byId('waiters-title'), isInOrder ? 'Who waits, the next one first' : 'Who waits, in no order');
     redraw(byId('waiters'), [waiters, waiting], () => {
-      const places = waiters.map((name) => element('li', {}, name === null ? 'a process without a name' : shown(name)));
+      const places = waiters.map((name) => element('li', {}, shown(name ?? 'a process without a name')));
       const others = waiting - waiters.length;
       return others > 0 ? [...places, element('li', { class: 'quiet' }, `and ${number(others)} more`)] : places;
     });
@@ -125,7 +126,7 @@ export class Details {
     this.#asked = from;
     byId('ask').hidden = from !== undefined;
     byId('question').hidden = byId('yes').hidden = byId('no').hidden = from === undefined;
-    if (from) redraw(byId('from'), from, () => [from.holder === null ? 'its next holder' : whoHas(from)]);
+    if (from) redraw(byId('from'), from, () => [from.holder === undefined ? 'its next holder' : whoHas(from)]);
     redraw(byId('said'), said);
     this.draw();
   }
@@ -137,8 +138,8 @@ export class Details {
     redraw(byId('said'), 'Releasing …');
     const { released, error } = await asked('force-release', {
       method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-fenced-lock-board': this.#state.hello?.token ?? '' },
-      body: JSON.stringify({ key, holder: from.holder }),
+      headers: { 'content-type': 'application/json', 'x-fenced-lock-board': this.#state.status?.token ?? '' },
+      body: JSON.stringify({ key, holder: from.holder ?? null }),
     });
     // The dialog was closed meanwhile, or shows another key.
     if (this.#key !== key) return;
@@ -163,19 +164,23 @@ async function asked(path: string, init?: RequestInit): Promise<Answer> {
 
 function turnItem({ turn, token, admittedAt, duration: took, outcome, process, error }: BoardTurn): HTMLElement {
   const end = outcome.replaceAll('-', ' ');
-  const more = [token && `token ${token}`, took !== null && `in ${duration(took)}`, process && `by ${process}`];
+  const more = [token && `token ${token}`, took !== undefined && `in ${duration(took)}`, process && `by ${process}`];
   return element(
     'li',
     {},
-    element('time', {}, admittedAt === null ? '–' : clock(admittedAt)),
-    element('span', {}, turn === null ? '–' : `turn ${turn}`),
-    element('span', { class: outcome === 'committed' ? '' : 'bad' }, shown(error === null ? end : `${end}: ${error}`)),
+    element('time', {}, admittedAt === undefined ? '–' : clock(admittedAt)),
+    element('span', {}, turn === undefined ? '–' : `turn ${turn}`),
+    element(
+      'span',
+      { class: outcome === 'committed' ? '' : 'bad' },
+      shown(error === undefined ? end : `${end}: ${error}`),
+    ),
     element('span', { class: 'said' }, shown(more.filter(Boolean).join(', '))),
   );
 }
 
 /** The name of its process, if it is known, with its id in brackets. */
-function whoHas({ holder, process }: Holder): HTMLElement {
+function whoHas({ holder, process }: Partial<Holder>): HTMLElement {
   const id = element('span', { class: 'mono' }, shown(holder ?? ''));
-  return process === null ? id : element('span', {}, shown(process), ' (', id, ')');
+  return process === undefined ? id : element('span', {}, shown(process), ' (', id, ')');
 }

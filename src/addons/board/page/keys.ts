@@ -16,7 +16,7 @@ const ORDERS: Readonly<Record<string, (one: Key, other: Key) => number>> = {
 };
 
 function endOf({ holder, endsAt }: Key): number {
-  return holder === null ? Number.MAX_VALUE : endsAt;
+  return holder === undefined ? Number.MAX_VALUE : endsAt;
 }
 
 export class KeyTable {
@@ -108,7 +108,7 @@ function newRow(onOpen: (key: string) => void) {
       ` ${number(key.total)}`,
     ]);
     redraw(holder, [key.holder, key.process, key.problem], () => [holderOf(key)]);
-    redraw(lease, key.holder === null ? '–' : isOld ? '?' : leftOf(key));
+    redraw(lease, key.holder === undefined ? '–' : isOld ? '?' : leftOf(key));
     redraw(waiting, number(key.waiting));
     waiting.classList.toggle('warm', key.waiting > 0);
     redraw(token, key.token ?? '–');
@@ -117,8 +117,8 @@ function newRow(onOpen: (key: string) => void) {
 }
 
 function holderOf({ holder, process, problem }: Key): HTMLElement {
-  if (holder === null) return element('span', { class: 'quiet' }, problem === null ? 'free' : 'not a lease');
-  return process === null ? element('span', { class: 'mono' }, shown(holder)) : shown(process);
+  if (holder === undefined) return element('span', { class: 'quiet' }, problem === undefined ? 'free' : 'not a lease');
+  return process === undefined ? element('span', { class: 'mono' }, shown(holder)) : shown(process);
 }
 
 function leftOf({ endsAt }: Key): string {

@@ -1,6 +1,7 @@
 // What stands around the table.
 
-import type { Happened, Status } from '../poller.js';
+import type { Status } from '../poller.js';
+import type { Happened } from '../process.js';
 import type { ServerState } from '../source.js';
 import { bars } from './chart.js';
 import type { Passed, State } from './state.js';
@@ -10,17 +11,17 @@ import { byId, clock, counted, duration, element, number, redraw, shown } from '
 const LONGEST = 20;
 
 export function drawPanels(state: State): void {
-  const { status, hello, tokens, happened } = state;
+  const { status, tokens } = state;
   document.body.classList.toggle('stale', state.isOld);
   drawFigures(state);
   list('tokens', tokens, tokenItem, 'None since this page was opened.');
-  const inProcess = hello?.process === true;
-  byId('note').hidden = byId('waits-card').hidden = byId('happened-card').hidden = !inProcess;
+  if (status === undefined) return;
+  const { happened } = status;
+  byId('note').hidden = byId('waits-card').hidden = byId('happened-card').hidden = happened === undefined;
   if (happened) {
-    list('happened', happened.happened, happeningItem, 'Nothing since the board was opened.');
+    list('happened', happened.events, happeningItem, 'Nothing since the board was opened.');
     drawWaits(happened.waits);
   }
-  if (status === undefined) return;
   drawTrouble(status);
   drawHealth(status);
   list('postgres', status.postgres ? [status.postgres] : [], serverItem, 'Not known yet.');
@@ -28,7 +29,7 @@ export function drawPanels(state: State): void {
   redraw(
     byId('cost'),
     'The servers are read only while this page is open, once for all who have it open: ' +
-      `every ${duration(hello?.interval ?? 0)}. The last read took ${duration(status.took)}.`,
+      `every ${duration(status.interval)}. The last read took ${duration(status.took)}.`,
   );
 }
 
@@ -36,16 +37,16 @@ function list<T>(id: string, items: readonly T[], itemOf: (item: T) => Node, non
   redraw(byId(id), items, () => (items.length === 0 ? [element('li', { class: 'quiet' }, none)] : items.map(itemOf)));
 }
 
-function drawFigures({ keys, known, rate, happened, hello }: State): void {
+function drawFigures({ keys, known, rate, status }: State): void {
   const all = [...keys.values()];
   const waiting = all.reduce((sum, key) => sum + key.waiting, 0);
   const figures: (readonly [name: string, value: string, kind: string])[] = [
-    ['keys held', known ? number(all.filter(({ holder }) => holder !== null).length) : '–', ''],
+    ['keys held', known ? number(all.filter(({ holder }) => holder !== undefined).length) : '–', ''],
     ['processes waiting', known ? number(waiting) : '–', waiting > 0 ? 'warm' : ''],
     ['turns a second', known ? (rate < 10 ? rate.toFixed(1) : number(Math.round(rate))) : '–', ''],
   ];
-  if (happened && hello?.process) {
-    const { timeouts, refused, lost } = happened;
+  if (status?.happened) {
+    const { timeouts, refused, lost } = status.happened;
     figures.push(['timeouts\u00A0*', number(timeouts), timeouts > 0 ? 'warm' : '']);
     figures.push(['stale writes refused\u00A0*', number(refused), refused > 0 ? 'bad' : '']);
     figures.push(['leases lost\u00A0*', number(lost), lost > 0 ? 'bad' : '']);
@@ -57,18 +58,14 @@ function drawFigures({ keys, known, rate, happened, hello }: State): void {
   );
 }
 
-function drawTrouble({ trouble, missing, seenAt }: Status): void {
+function drawTrouble({ trouble, seenAt }: Status): void {
   // Without trouble each status has another time.
-  redraw(byId('trouble'), [trouble, missing, trouble && seenAt], () => {
-    const banners = missing.map((text) => banner('Not all keys are here.', text));
-    if (trouble === undefined) return banners;
+  redraw(byId('trouble'), [trouble, trouble && seenAt], () => {
+    if (trouble === undefined) return [];
     const shows = seenAt === undefined ? '' : `What you see is from ${clock(seenAt)}. `;
-    return [banner('The keys cannot be read:', `${trouble}. ${shows}The board tries again.`), ...banners];
+    const title = element('strong', {}, 'The keys cannot be read:');
+    return [element('p', { class: 'banner' }, title, ' ', shown(`${trouble}. ${shows}The board tries again.`))];
   });
-}
-
-function banner(title: string, text: string): HTMLElement {
-  return element('p', { class: 'banner' }, element('strong', {}, title), ' ', shown(text));
 }
 
 function drawHealth({ health, trouble }: Status): void {
@@ -114,7 +111,7 @@ function tokenItem({ key, token, turns, at }: Passed): HTMLElement {
   return element('li', {}, element('time', {}, clock(at)), shown(key), element('span', {}, text));
 }
 
-function happeningItem({ type, bad, at, key, text }: Happened['happened'][number]): HTMLElement {
+function happeningItem({ type, bad, at, key, text }: Happened['events'][number]): HTMLElement {
   return element(
     'li',
     { class: 'event' },
