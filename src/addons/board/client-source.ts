@@ -3,7 +3,7 @@ import { observedOf } from '../../call/observed.js';
 import type { LockTurn } from '../../index.js';
 import { postgresHealth } from './health.js';
 import { type RedisClientSeen, RedisServersSeen } from './redis-servers.js';
-import type { BoardSource, Finding, ServerState } from './source.js';
+import type { BoardSource, ServerState } from './source.js';
 
 /** A client that is extended by `fencedLock`, as far as its type matters. */
 export interface LockingClient {
@@ -21,12 +21,6 @@ const IN_MEMORY: ServerState = {
   status: 'in use',
   healthy: true,
 };
-const MEMORY_IS_WELL: Finding = {
-  server: 'redis',
-  check: 'connection',
-  status: 'ok',
-  message: 'Leases are in the memory of this process, without Redis.',
-};
 
 /** @throws InvalidOptionError if it is not a client that is extended by `fencedLock` */
 export function sourceOf(prisma: LockingClient): BoardSource {
@@ -37,7 +31,6 @@ export function sourceOf(prisma: LockingClient): BoardSource {
   }
   const clients = observed.redis as unknown as readonly RedisClientSeen[];
   const servers = new RedisServersSeen(clients);
-  const inMemory = clients.length === 0;
   return {
     look: (recent) => observed.look(recent),
     async forceRelease(key, shown) {
@@ -48,9 +41,9 @@ export function sourceOf(prisma: LockingClient): BoardSource {
     history: async (key) => (await locks.history(key)).last,
     async health() {
       const [postgres, redis] = await Promise.all([postgresHealth(observed.query), servers.health()]);
-      return { ...postgres, findings: [...postgres.findings, ...(inMemory ? [MEMORY_IS_WELL] : redis)] };
+      return { ...postgres, findings: [...postgres.findings, ...redis] };
     },
-    topology: () => (inMemory ? [IN_MEMORY] : servers.states),
+    topology: () => (clients.length === 0 ? [IN_MEMORY] : servers.states),
     callers: () => observed.callers(),
   };
 }

@@ -142,26 +142,21 @@ export class Poller {
   }
 
   #status(): Status {
+    const { database, findings } = this.#health;
+    const isAway = findings.some(({ server, check, status }) => {
+      return server === 'postgres' && check === 'connection' && status === 'fault';
+    });
+    const answers = isAway ? 'does not answer' : 'answers';
     return {
       ...this.#settings,
       took: Math.round(this.#took * 10) / 10,
       seenAt: this.#seenAt,
       trouble: this.#trouble,
-      health: this.#health.findings,
-      postgres: postgresOf(this.#health),
+      health: findings,
+      postgres:
+        database === undefined ? undefined : { address: database, role: 'database', status: answers, healthy: !isAway },
       redis: this.#source.topology(),
       happened: this.#happened,
     };
   }
-}
-
-/** The database, as far as it is known, with the result of the last health check. */
-function postgresOf({ database, findings }: Health): ServerState | undefined {
-  if (database === undefined) return undefined;
-  const healthy = !findings.some(isUnreachable);
-  return { address: database, role: 'database', status: healthy ? 'answers' : 'does not answer', healthy };
-}
-
-function isUnreachable({ server, check, status }: Finding): boolean {
-  return server === 'postgres' && check === 'connection' && status === 'fault';
 }

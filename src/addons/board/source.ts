@@ -16,7 +16,7 @@ export type BoardTurn = Sent<LockTurn>;
 export interface Finding {
   readonly server: 'postgres' | 'redis';
   readonly check: string;
-  readonly status: 'ok' | 'warning' | 'fault';
+  readonly status: 'ok' | 'fault';
   /** A sentence. */
   readonly message: string;
   /** What to do. */

@@ -1,7 +1,7 @@
 // One key, with what can be done about it.
 
 import type { BoardTurn } from '../source.js';
-import { bars, highest } from './chart.js';
+import { bars } from './chart.js';
 import type { Key, State } from './state.js';
 import { byId, clock, counted, duration, element, number, redraw, shown } from './text.js';
 import { consequences, oldFacts } from './words.js';
@@ -17,8 +17,6 @@ export class Details {
   #key: string | undefined;
   /** From whom the key is about to be taken: the user is asked to confirm it. */
   #asked: Holder | undefined;
-  /** What the key was when its last turns were asked for, and when that was. */
-  #turnsOf = '';
   #turnsAt = 0;
 
   constructor(state: State) {
@@ -39,7 +37,6 @@ export class Details {
 
   open(key: string): void {
     this.#key = key;
-    this.#turnsOf = '';
     this.#turnsAt = 0;
     redraw(byId('details-title'), key, () => [shown(key)]);
     redraw(byId('turns'), 'Reading …', () => [element('li', { class: 'quiet' }, 'Reading …')]);
@@ -54,14 +51,14 @@ export class Details {
     redraw(byId('old'), oldFacts(this.#state));
     byId('old').hidden = !this.#state.isOld;
     redraw(byId('chart'), key?.bars ?? null, () =>
-      key ? [bars(key.bars, highest([key]), `${counted(key.total, 'turn')} in five minutes`, 64)] : ['none'],
+      key ? [bars(key.bars, Math.max(1, ...key.bars), `${counted(key.total, 'turn')} in five minutes`, 64)] : ['none'],
     );
     this.#drawFacts(key);
     this.#drawWaiters(key);
     byId('own-turns').hidden = happened === undefined;
     byId('force').hidden = token === undefined;
     redraw(byId('consequences'), consequences(this.#state, key));
-    void this.#readTurns(this.#key, key ? `${key.turns} ${key.transaction?.pid}` : 'none');
+    void this.#readTurns(this.#key);
   }
 
   /** `undefined`: free, and without turns in the last minutes. */
@@ -107,12 +104,9 @@ export class Details {
     });
   }
 
-  /** Reads the last turns if the key has had others since they were read. */
-  async #readTurns(name: string, state: string): Promise<void> {
-    const now = performance.now();
-    if (state === this.#turnsOf || now - this.#turnsAt < TURNS_EVERY) return;
-    this.#turnsAt = now;
-    this.#turnsOf = state;
+  async #readTurns(name: string): Promise<void> {
+    if (performance.now() - this.#turnsAt < TURNS_EVERY) return;
+    this.#turnsAt = performance.now();
     const { turns = [], error = 'No turn is remembered.' } = await asked(`history?key=${encodeURIComponent(name)}`);
     // The dialog was closed meanwhile, or shows another key.
     if (this.#key !== name) return;

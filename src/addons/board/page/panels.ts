@@ -42,12 +42,12 @@ function drawFigures({ keys, known, rate, status }: State): void {
   const waiting = all.reduce((sum, key) => sum + key.waiting, 0);
   const figures: (readonly [name: string, value: string, kind: string])[] = [
     ['keys held', known ? number(all.filter(({ holder }) => holder !== undefined).length) : '–', ''],
-    ['processes waiting', known ? number(waiting) : '–', waiting > 0 ? 'warm' : ''],
+    ['processes waiting', known ? number(waiting) : '–', waiting > 0 ? 'warning' : ''],
     ['turns a second', known ? (rate < 10 ? rate.toFixed(1) : number(Math.round(rate))) : '–', ''],
   ];
   if (status?.happened) {
     const { timeouts, refused, lost } = status.happened;
-    figures.push(['timeouts\u00A0*', number(timeouts), timeouts > 0 ? 'warm' : '']);
+    figures.push(['timeouts\u00A0*', number(timeouts), timeouts > 0 ? 'warning' : '']);
     figures.push(['stale writes refused\u00A0*', number(refused), refused > 0 ? 'bad' : '']);
     figures.push(['leases lost\u00A0*', number(lost), lost > 0 ? 'bad' : '']);
   }
@@ -71,17 +71,16 @@ function drawTrouble({ trouble, seenAt }: Status): void {
 function drawHealth({ health, trouble }: Status): void {
   redraw(byId('health'), [health, trouble === undefined], () => {
     if (health.length === 0) return ['Checking the servers …'];
-    const ill = health.filter(({ status }) => status !== 'ok');
+    const faults = health.filter(({ status }) => status === 'fault');
     const well = health.filter(({ status }) => status === 'ok').map(({ message }) => message);
     // In trouble the next check, which tells where it is, has not ended yet.
     const all = trouble === undefined ? 'All is well. ' : 'At the last check: ';
     const rest = well.length > 0 ? 'The rest is well. ' : '';
-    const faults = ill.map(({ status, message, remedy }) => {
-      const [kind, title] = status === 'fault' ? ['bad', 'Fault: '] : ['warning', 'Warning: '];
+    const lines = faults.map(({ message, remedy }) => {
       const text = remedy === undefined ? message : `${message} What to do: ${remedy}`;
-      return element('p', { class: `dot ${kind}` }, element('strong', {}, title), shown(text));
+      return element('p', { class: 'dot bad' }, element('strong', {}, 'Fault: '), shown(text));
     });
-    return [...faults, element('p', {}, element('strong', {}, ill.length === 0 ? all : rest), shown(well.join(' ')))];
+    return [...lines, element('p', {}, element('strong', {}, faults.length === 0 ? all : rest), shown(well.join(' ')))];
   });
 }
 
