@@ -3,20 +3,16 @@
 import type { BoardTurn } from '../source.js';
 import { bars } from './chart.js';
 import type { Key, State } from './state.js';
-import { byId, clock, counted, duration, element, number, redraw, shown } from './text.js';
+import { byId, clock, counted, duration, element, number, redraw, shown, shownText } from './text.js';
 import { consequences, oldFacts } from './words.js';
 
 /** So often the last turns of the key are asked for at most; milliseconds. */
 const TURNS_EVERY = 1_000;
 
-type Holder = { readonly [Name in 'holder' | 'process']: string | undefined };
-
 export class Details {
   readonly #dialog: HTMLDialogElement = byId('details');
   readonly #state: State;
   #key: string | undefined;
-  /** From whom the key is about to be taken: the user is asked to confirm it. */
-  #asked: Holder | undefined;
   #turnsAt = 0;
 
   constructor(state: State) {
@@ -25,22 +21,16 @@ export class Details {
       this.#key = undefined;
     });
     byId('close').addEventListener('click', () => this.#dialog.close());
-    byId('ask').addEventListener('click', () => {
-      const { holder, process } = this.#present ?? {};
-      this.#ask({ holder, process });
-      // Not the one that does it.
-      byId('no').focus();
-    });
-    byId('no').addEventListener('click', () => this.#ask(undefined));
-    byId('yes').addEventListener('click', () => this.#take());
+    byId('take').addEventListener('click', () => this.#take());
   }
 
   open(key: string): void {
     this.#key = key;
-    this.#turnsAt = 0;
+    this.#turnsAt = Number.NEGATIVE_INFINITY;
     redraw(byId('details-title'), key, () => [shown(key)]);
     redraw(byId('turns'), 'Reading …', () => [element('li', { class: 'quiet' }, 'Reading …')]);
-    this.#ask(undefined);
+    redraw(byId('said'), '');
+    this.draw();
     this.#dialog.showModal();
   }
 
@@ -57,7 +47,6 @@ export class Details {
     this.#drawWaiters(key);
     byId('own-turns').hidden = happened === undefined;
     byId('force').hidden = token === undefined;
-    redraw(byId('consequences'), consequences(this.#state, key));
     void this.#readTurns(this.#key);
   }
 
@@ -73,7 +62,7 @@ export class Details {
     const admitted = key?.admittedAt === undefined ? '' : `, admitted at ${clock(key.admittedAt)}`;
     const transaction = key?.transaction;
     const facts: Readonly<Record<string, string | HTMLElement>> = {
-      Holder: key?.holder === undefined ? 'free' : whoHas(key),
+      Holder: key?.holder === undefined ? 'free' : shown(holderOf(key)),
       'Lease ends in': left === undefined ? '–' : ends,
       Waiting: `${counted(key?.waiting ?? 0, 'process', 'processes')}${callers}`,
       Token: key?.token === undefined ? 'none' : `${key.token}${admitted}`,
@@ -115,30 +104,20 @@ export class Details {
     );
   }
 
-  /** The second step of a force release says what will be done, to whom. In the first one nothing is asked. */
-  #ask(from: Holder | undefined, said = ''): void {
-    this.#asked = from;
-    byId('ask').hidden = from !== undefined;
-    byId('question').hidden = byId('yes').hidden = byId('no').hidden = from === undefined;
-    if (from) redraw(byId('from'), from, () => [from.holder === undefined ? 'its next holder' : whoHas(from)]);
-    redraw(byId('said'), said);
-    this.draw();
-  }
-
+  /** Nothing is taken but from the holder that the question has named. */
   async #take(): Promise<void> {
-    const [key, from] = [this.#key, this.#asked];
-    if (from === undefined) return;
-    this.#asked = undefined;
+    const [name, key] = [this.#key, this.#present];
+    const from = key?.holder === undefined ? 'its next holder' : shownText(holderOf(key));
+    if (!confirm(`Take this key from ${from}?\n\n${consequences(this.#state, key)}`)) return;
     redraw(byId('said'), 'Releasing …');
     const { released, error } = await asked('force-release', {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'x-fenced-lock-board': this.#state.status?.token ?? '' },
-      body: JSON.stringify({ key, holder: from.holder ?? null }),
+      body: JSON.stringify({ key: name, holder: key?.holder ?? null }),
     });
     // The dialog was closed meanwhile, or shows another key.
-    if (this.#key !== key) return;
-    this.#ask(undefined, error ?? (released ? 'The key was taken from its holder.' : 'The key was free already.'));
-    byId('ask').focus();
+    if (this.#key !== name) return;
+    redraw(byId('said'), error ?? (released ? 'The key was taken from its holder.' : 'The key was free already.'));
   }
 }
 
@@ -174,7 +153,6 @@ function turnItem({ turn, token, admittedAt, duration: took, outcome, process, e
 }
 
 /** The name of its process, if it is known, with its id in brackets. */
-function whoHas({ holder, process }: Partial<Holder>): HTMLElement {
-  const id = element('span', { class: 'mono' }, shown(holder ?? ''));
-  return process === undefined ? id : element('span', {}, shown(process), ' (', id, ')');
+function holderOf({ holder = '', process }: Key): string {
+  return process === undefined ? holder : `${process} (${holder})`;
 }
