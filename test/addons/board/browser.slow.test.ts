@@ -223,6 +223,7 @@ describeWithRedis('the page, in a real browser', (redis) => {
       buttons.every(({ firstElementChild }) => firstElementChild?.localName === 'bdi'),
     );
     expect(isolated).toBe(true);
+    await page.waitForSelector('td.warning');
     let places: readonly string[] = [];
     for (const button of await page.$$('.open')) {
       await button.click();
