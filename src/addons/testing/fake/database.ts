@@ -156,7 +156,7 @@ function elementsOf(literal: string | null | undefined): string[] | undefined {
 }
 
 /** A connection with one transaction. */
-export class FakeConnection implements Connection {
+class FakeConnection implements Connection {
   stage: Connection['stage'] = 'opening';
   conductor: Conductor | undefined;
   answers: readonly Reply<StatementResult>[] = [];

@@ -22,7 +22,6 @@ import { resolveOptions } from '../../../options/validate-options.js';
 import { memoryStore } from '../../../stores/memory.js';
 import type { Lease } from '../../../waiting/lease.js';
 import { withOthers } from '../../../waiting/lease-set.js';
-import { GIVE_UP_AFTER } from '../give-up.js';
 import { fakeClient } from './client.js';
 import { GlobalClock } from './clock.js';
 import { FakeDatabase } from './database.js';
@@ -57,6 +56,9 @@ export interface FakeCall {
   /** Why it was rolled back or is unknown, or why the lock was not had, or was lost. */
   readonly error: unknown;
 }
+
+/** Vitest and Jest end a test after 5 s and cannot say what it was waiting for: `waiting` gives up before that. */
+const GIVE_UP_AFTER = 4_000;
 
 /** What a test makes of a model. */
 // biome-ignore lint/suspicious/noExplicitAny: whatever the test works on
