@@ -6,7 +6,6 @@ import { afterEach, expect, inject, test, vi } from 'vitest';
 import { fencedLock } from '../../src/index.js';
 import { namesOf } from '../../src/redis/names.js';
 import { PrismaClient } from '../generated/prisma/client.js';
-import { aroundScripts } from '../support/around-scripts.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 import { slowCommit } from './slow-commit.js';
@@ -46,17 +45,6 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
       return false;
     };
     return { prisma, doing, enter, isSeenWaiting };
-  }
-
-  /** Counts what a client of Redis sends. */
-  function observed() {
-    const redis = shop.redis();
-    const sent: unknown[] = [];
-    aroundScripts(redis, ({ name, send }) => {
-      sent.push(name);
-      return send();
-    });
-    return { redis, sent };
   }
 
   /**
@@ -137,17 +125,6 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     await holder.held;
   });
 
-  test('begins its work behind none of the attempts of a holder whose COMMIT is refused, but the last', async () => {
-    const order: string[] = [];
-    const onRun = (run: number) => void order.push(`run ${run}`);
-    const { holder, held } = await hinted(true, onRun);
-    const working = held.then(() => order.push('contender'));
-    await holder.goOn();
-    await Promise.all([holder.held, working]);
-    // Before them are those of the holders behind which no contender was seen to wait.
-    expect(order.slice(-3)).toEqual(['run 1', 'run 2', 'contender']);
-  });
-
   test('works in vain by an old offer, and refuses no transaction of the handle that has the key', async () => {
     const { key, id } = await shop.product(10);
     const handle = await shop.client().prisma.$lock(key);
@@ -173,44 +150,6 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     expect(lost).toMatchObject({ code: 'LOCK_LOST' });
     await handle.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 8 } }));
     await handle.release();
-  });
-
-  test('is told nothing by a turn that had the key at once', async () => {
-    const { redis, sent } = observed();
-    const { prisma } = shop.client({ redis });
-    const { id, key } = await shop.product(10);
-    await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
-    await eventually('it is released', async () => sent.includes('release'));
-    expect(sent).not.toContain('hint');
-  });
-
-  test('is told before COMMIT is sent: its transaction takes longer to open than the COMMIT takes to get there', async () => {
-    const { redis, sent } = observed();
-    const { prisma } = shop.client({ redis });
-    const { id, key } = await shop.product(10);
-    const handle = await shop.client().prisma.$lock(key);
-    const wasTold: boolean[] = [];
-    const { query } = pg.Client.prototype;
-    vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...given: unknown[]) {
-      if ((given[0] as { text?: string }).text === 'COMMIT') wasTold.push(sent.includes('hint'));
-      return Reflect.apply(query, this, given) as unknown;
-    });
-    // A process that has waited for the key itself: the one before it is likely to want it again.
-    const contender = prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
-    await eventually('it waits', async () => (await prisma.$locks.inspect(key)).waiting === 1);
-    await handle.release();
-    await contender;
-    expect(wasTold).toEqual([true]);
-  });
-
-  test('gets the key before a caller of the holder that has come since', async () => {
-    const { key, prisma, holder, held } = await hinted();
-    const order: string[] = [];
-    const first = held.then(() => order.push('contender'));
-    const second = prisma.$withLock(key, () => order.push('caller of the holder'), { leaseTime: 60_000 });
-    await holder.goOn();
-    await Promise.all([first, second, holder.held]);
-    expect(order).toEqual(['contender', 'caller of the holder']);
   });
 
   test('begins nothing where its snapshot would be from before that COMMIT', async () => {

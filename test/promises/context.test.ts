@@ -1,7 +1,5 @@
-import { expect, inject, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { InvalidOptionError, type LockTx, ReentryError, TransactionAbortedError } from '../../src/index.js';
-import * as scripts from '../../src/redis/scripts.generated.js';
-import { Monitor } from '../redis/monitor.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
 describeWithShop('a lock inside a lock of the same key', () => {
@@ -34,17 +32,6 @@ describeWithShop('a lock inside a lock of the same key', () => {
     });
     await expect(held).rejects.toThrow('no sale');
     expect((await shop.row(id))?.quantity).toBe(10);
-  });
-
-  test('sends Redis nothing of its own', async () => {
-    const { key } = await shop.product(10);
-    const admin = shop.redis();
-    for (const { lua } of Object.values(scripts)) await admin.script('LOAD', lua);
-    const monitor = await Monitor.start(inject('redis').url as string);
-    shop.closeLater(() => monitor.stop());
-    await prisma.$withLock(key, () => prisma.$withLock(key, () => prisma.$tryWithLock(key, () => {})));
-    const sent = (await monitor.about(key)).map(([, sha1]) => sha1);
-    expect(sent.filter((sha1) => sha1 === scripts.acquire.sha1)).toHaveLength(1);
   });
 
   test('joins by $tryWithLock, too', async () => {
@@ -158,15 +145,6 @@ describeWithShop('a lock inside a lock of the same key', () => {
     },
   );
 
-  test('with the isolation level of the outer one joins', async () => {
-    const { key } = await shop.product(10);
-    const isolationLevel = 'RepeatableRead';
-    const held = prisma.$withLock(key, () => prisma.$withLock(key, () => 'inner', { isolationLevel, retries: 0 }), {
-      isolationLevel,
-    });
-    expect(await held).toBe('inner');
-  });
-
   test('whose own timeout is over ends all of it, though the outer one would go on', async () => {
     const { id, key } = await shop.product(10);
     const held = prisma.$withLock(key, async (tx) => {
@@ -190,19 +168,6 @@ describeWithShop('a lock inside a lock of the same key', () => {
     });
     expect(await held.catch((error: unknown) => error)).toBe('closing time');
     expect((await shop.row(id))?.quantity).toBe(10);
-  });
-
-  test('whose timeout was long enough, and whose signal aborts later, leaves nothing behind', async () => {
-    const { id, key } = await shop.product(10);
-    const abort = new AbortController();
-    await prisma.$withLock(key, async (tx) => {
-      await prisma.$withLock(key, () => 'inner', { timeout: 50, signal: abort.signal });
-      abort.abort('closing time');
-      // Longer than the timeout that the inner one had.
-      await tx.$queryRaw`SELECT pg_sleep(0.1)::text`;
-      await setTo(tx, id, 5);
-    });
-    expect((await shop.row(id))?.quantity).toBe(5);
   });
 
   test('runs again when the outer one does, under its new token', async () => {

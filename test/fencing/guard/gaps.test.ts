@@ -1,6 +1,5 @@
 import type pg from 'pg';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { GUARDS } from '../../../src/database/sql.js';
 import { outcome, Stage } from '../../database/role-database.js';
 import { admitByHand as admit } from '../../support/admit-by-hand.js';
 
@@ -100,24 +99,6 @@ describe.each([
     expect(rows).toEqual([{ fence: 0 }, { fence: 5 }, { fence: 5 }]);
     await owner.query('GRANT USAGE ON SCHEMA fenced_lock TO PUBLIC');
   });
-
-  test('is found without a second copy of the large values of the row', async () => {
-    await table(`large_${name}`, '', 'allow', column);
-    await owner.query(
-      `ALTER TABLE gap.large_${name} ADD large text; ALTER TABLE gap.large_${name} ALTER large SET STORAGE EXTERNAL`,
-    );
-    expect(await outcome(app, `INSERT INTO gap.large_${name} (id, large) VALUES (1, repeat('x', 100000))`)).toBe('ok');
-    const chunks = async () => {
-      const { rows } = await stage.admin.query<{ toast: string }>(
-        `SELECT reltoastrelid::regclass::text AS toast FROM pg_class WHERE oid = 'gap.large_${name}'::regclass`,
-      );
-      return (await stage.admin.query(`SELECT DISTINCT chunk_id FROM ${rows[0]?.toast}`)).rows;
-    };
-    const before = await chunks();
-    expect(before).toHaveLength(1);
-    expect(await outcome(app, `UPDATE gap.large_${name} SET place = 2`)).toBe('ok');
-    expect(await chunks()).toEqual(before);
-  });
 });
 
 test.each(['{"a": "\\u0000"}', '{"a": "\\ud800"}'])(
@@ -207,15 +188,4 @@ describe('TRUNCATE', () => {
     expect(await outcome(bystander, `INSERT INTO gap.bare_${policy} VALUES (1)`)).toBe(expected);
     await owner.query('GRANT USAGE ON SCHEMA fenced_lock TO PUBLIC');
   });
-});
-
-test('guards are found where a backslash is an escape', async () => {
-  const session = await stage.session('sec_app');
-  await session.query(
-    'SET standard_conforming_strings = off; SET escape_string_warning = off; SET backslash_quote = off',
-  );
-  await table('escaped', '', 'require');
-  const names = (await session.query<{ table_name: string }>(GUARDS)).rows.map(({ table_name }) => table_name);
-  expect(names).toContain('escaped');
-  expect(await outcome(session, admit(), 'INSERT INTO gap.escaped VALUES (1)', 'TRUNCATE gap.escaped')).toBe('ok');
 });

@@ -246,29 +246,6 @@ describe.each(['allow', 'require', 'prove'] as const)('raw SQL under %s', (polic
     expect(rows).toEqual([{ why: 'ticket 7', by_role: 'postgres' }]);
   });
 
-  test('an administrator whose xid has a record in a restored dump writes all the same, on a record of its own', async () => {
-    const { admin } = at();
-    const own = await tag(admin, 50);
-    const restored = `INSERT INTO fenced_lock.override (xid, why, by_role, granted_at)
-      VALUES (pg_current_xact_id(), 'ticket 8', 'former', now() - interval '1 hour')`;
-    const allow = (why: string) => `SELECT fenced_lock.override('${why}')`;
-    const administrator = await admin.connect();
-    try {
-      const before = [restored, allow('ticket 9'), allow('ticket 10')];
-      const outcome = await write(
-        administrator as unknown as pg.Client,
-        before,
-        STATEMENTS['UPDATE of the fence']?.(own) ?? '',
-      );
-      expect(outcome).toBe(1);
-    } finally {
-      administrator.release();
-    }
-    expect(await fenceOf(admin, own)).toBe(0);
-    const { rows } = await admin.query("SELECT why, by_role FROM fenced_lock.override WHERE why <> 'ticket 7'");
-    expect(rows).toEqual([{ why: 'ticket 9', by_role: 'postgres' }]);
-  });
-
   test("a user's own trigger that resets the fence has its say first", async () => {
     const { admin } = at();
     await admin.query(`CREATE TABLE people.own (id int, fence bigint NOT NULL DEFAULT 0); GRANT ALL ON people.own TO PUBLIC;
