@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
-import { afterEach, expect, inject, test, vi } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { fencedLock } from '../../src/index.js';
 import { namesOf } from '../../src/redis/names.js';
 import { PrismaClient } from '../generated/prisma/client.js';
@@ -10,16 +10,13 @@ import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 import { slowCommit } from './slow-commit.js';
 
-type OnRun = (run: number, tx: Pick<ShopClient, '$executeRawUnsafe'>) => unknown;
-
 describeWithShop('a process that is next, while the COMMIT before it is under way', () => {
   const shop = new Shop();
-  afterEach(() => void vi.restoreAllMocks());
 
-  /** A contender in another process, and what its sessions do. @param options settings of its sessions. */
-  function contending(isolationLevel?: 'RepeatableRead', options = '') {
+  /** A contender in another process, and what its sessions do. */
+  function contending(isolationLevel?: 'RepeatableRead') {
     const application_name = `next ${randomUUID()}`;
-    const { prisma } = shop.client({ pool: { application_name, options } });
+    const { prisma } = shop.client({ pool: { application_name } });
     const doing = async () => {
       const { rows } = await shop.admin.query<{ state: string; waits: boolean }>(
         `SELECT state, wait_event_type IS NOT DISTINCT FROM 'Lock' AS waits FROM pg_stat_activity
@@ -47,26 +44,18 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     return { prisma, doing, enter, isSeenWaiting };
   }
 
-  /**
-   * A holder whose COMMIT lasts until it is told to go on, and that has waited for the key: it sends a hint.
-   *
-   * @param refused whether its COMMIT is refused once: its work then runs again.
-   * @param onRun what the work does at its end, with the number of its run.
-   */
-  async function committing(prisma: ShopClient, key: string, refused = false, onRun?: OnRun) {
+  /** A holder whose COMMIT lasts until it is told to go on, and that has waited for the key: it sends a hint. */
+  async function committing(prisma: ShopClient, key: string) {
     const earlier = await shop.client().prisma.$lock(key);
-    const slow = await slowCommit(shop, refused ? '40001' : undefined);
+    const slow = await slowCommit(shop);
     const [begun, ends] = [gate(), gate()];
-    let runs = 0;
     const work = async (tx: Pick<ShopClient, '$executeRawUnsafe'>) => {
-      runs++;
       begun.open();
       await ends.opened;
-      await tx.$executeRawUnsafe(slow.insert(refused && runs === 1));
-      await onRun?.(runs, tx);
+      await tx.$executeRawUnsafe(slow.insert());
     };
     // So long that nobody gets the key because a lease has ended.
-    const held = prisma.$withLock(key, work, { leaseTime: 60_000, retries: refused ? 1 : 0 });
+    const held = prisma.$withLock(key, work, { leaseTime: 60_000 });
     await eventually('it waits', async () => (await prisma.$locks.inspect(key)).waiting === 1);
     await earlier.release();
     await begun.opened;
@@ -81,15 +70,15 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
    * A holder of this client whose COMMIT lasts, and a contender that waits for its row. On a busy machine, the contender's
    * transaction may be rolled back before anybody has seen it wait: then with another key.
    */
-  async function hinted(refused = false, onRun?: OnRun) {
+  async function hinted() {
     for (let tries = 0; tries < 20; tries++) {
       const { key } = await shop.product(10);
       const { prisma } = shop.client();
-      const holder = await committing(prisma, key, refused, onRun);
+      const holder = await committing(prisma, key);
       const contender = contending();
       const { held } = await contender.enter(key);
       await holder.end();
-      if (await contender.isSeenWaiting()) return { key, prisma, holder, contender, held };
+      if (await contender.isSeenWaiting()) return { holder, contender, held };
       await holder.goOn();
       await Promise.allSettled([holder.held, held]);
     }

@@ -34,15 +34,6 @@ describeWithShop('a lock inside a lock of the same key', () => {
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
-  test('joins by $tryWithLock, too', async () => {
-    const { id, key } = await shop.product(10);
-    const inner = await prisma.$withLock(key, async (tx) => {
-      await setTo(tx, id, 5);
-      return await prisma.$tryWithLock(key, (innerTx) => left(innerTx, id));
-    });
-    expect(inner).toEqual({ acquired: true, value: 5 });
-  });
-
   test("is refused where it says `reentry: 'throw'`, and the outer one goes on", async () => {
     const { id, key } = await shop.product(10);
     await prisma.$withLock(key, async (tx) => {
@@ -69,32 +60,6 @@ describeWithShop('a lock inside a lock of the same key', () => {
     expect(error).toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'inner-call', key });
     expect((error as Error).cause).toBe(noSale);
     expect((await shop.row(id))?.quantity).toBe(10);
-  });
-
-  test('that throws passes its error on untouched where nobody catches it', async () => {
-    const { key } = await shop.product(10);
-    const noSale = new Error('no sale');
-    const held = prisma.$withLock(key, () => prisma.$withLock(key, () => Promise.reject(noSale)));
-    expect(await held.catch((error: unknown) => error)).toBe(noSale);
-  });
-
-  test('and others beside it, all at once, share the transaction', async () => {
-    const { id, key } = await shop.product(10);
-    const decrement = (tx: LockTx<ShopClient>) =>
-      tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
-    const tokens = await prisma.$withLock(key, (_, outer) =>
-      Promise.all([
-        outer.token,
-        ...Array.from({ length: 5 }, () =>
-          prisma.$withLock(key, async (tx, inner) => {
-            await decrement(tx);
-            return inner.token;
-          }),
-        ),
-      ]),
-    );
-    expect(new Set(tokens).size).toBe(1);
-    expect(await shop.row(id)).toEqual({ quantity: 5, fence: tokens[0] });
   });
 
   test('that one of them fails dooms all of it', async () => {
@@ -198,21 +163,6 @@ describeWithShop('a lock inside a lock of the same key', () => {
     }));
     ended.open();
     expect(await later).toBeGreaterThan(token);
-  });
-
-  test('is none in another async context', async () => {
-    const { key } = await shop.product(1);
-    const inside = gate();
-    const goOn = gate();
-    const holder = prisma.$withLock(key, async (_, lock) => {
-      inside.open();
-      await goOn.opened;
-      return lock.token;
-    });
-    await inside.opened;
-    const contender = prisma.$withLock(key, (_, lock) => lock.token);
-    goOn.open();
-    expect(await contender).toBeGreaterThan(await holder);
   });
 
   test('by a client that is extended otherwise is refused, instead of waiting for itself', async () => {

@@ -78,27 +78,6 @@ describe.each([
     expect(await fenceOf(1)).toBe('5');
     await owner.query('GRANT USAGE ON SCHEMA fenced_lock TO PUBLIC');
   });
-
-  test('moves with its row to another partition, also where a role without our rights moves it', async () => {
-    const parted = `gap.parted_${name}`;
-    await owner.query(`CREATE TABLE ${parted} (id int, place int, "${column}" bigint NOT NULL DEFAULT 0) PARTITION BY LIST (place);
-      CREATE TABLE ${parted}_1 PARTITION OF ${parted} FOR VALUES IN (1);
-      CREATE TABLE ${parted}_2 PARTITION OF ${parted} FOR VALUES IN (2);
-      ${guard(parted, 'allow', column)} GRANT ALL ON ${parted} TO PUBLIC;
-      REVOKE ALL ON SCHEMA fenced_lock FROM PUBLIC; GRANT USAGE ON SCHEMA fenced_lock TO sec_app`);
-    await put(`parted_${name}`, WILD);
-    const bystander = await stage.session('sec_readonly');
-    expect(await outcome(bystander, `UPDATE ${parted} SET place = 2`)).toBe('ok');
-    expect(await outcome(app, admit(), `UPDATE ${parted} SET id = 2`)).toBe('FL001');
-    // What the role says of new rows is still ignored, beside those that it moves.
-    await owner.query(`INSERT INTO ${parted} VALUES (3, 1, 5)`);
-    const planted = `INSERT INTO ${parted} VALUES (4, 1, ${WILD})`;
-    expect(await outcome(bystander, planted)).toBe('ok');
-    expect(await outcome(bystander, `UPDATE ${parted} SET place = 2 WHERE id = 3`, planted)).toBe('ok');
-    const { rows } = await stage.admin.query(`SELECT "${column}"::int AS fence FROM ${parted} WHERE id > 2 ORDER BY 1`);
-    expect(rows).toEqual([{ fence: 0 }, { fence: 5 }, { fence: 5 }]);
-    await owner.query('GRANT USAGE ON SCHEMA fenced_lock TO PUBLIC');
-  });
 });
 
 test.each(['{"a": "\\u0000"}', '{"a": "\\ud800"}'])(
