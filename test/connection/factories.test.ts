@@ -19,8 +19,8 @@ function plainClient(adapter: PrismaPg): PrismaClient {
 const locking = (plain: PrismaClient): ShopClient => plain.$extends(fencedLock({ redis: shop.redis() })) as ShopClient;
 const clientOn = (adapter: PrismaPg) => locking(plainClient(adapter));
 
-function poolOf(config: pg.PoolConfig = {}, { Pool } = pg): pg.Pool {
-  const pool = new Pool({ connectionString, ...config });
+function poolOf(config: pg.PoolConfig & { Client?: typeof pg.Client } = {}): pg.Pool {
+  const pool = new pg.Pool({ connectionString, ...config });
   shop.closeLater(() => pool.end());
   return pool;
 }
@@ -62,7 +62,7 @@ describeWithShop('a transaction of a lock is fenced', () => {
     ['a config', () => new PrismaPg({ connectionString, max: 2 })],
     ['a pool', () => new PrismaPg(poolOf())],
     ['a pool of one connection', () => new PrismaPg(poolOf({ max: 1 }))],
-    ['a pool of the oldest pg that it takes', () => new PrismaPg(poolOf({}, oldPg))],
+    ['a pool of the oldest pg that it takes', () => new PrismaPg(poolOf({ Client: oldPg.Client }))],
   ])('on an adapter of %s', async (_, adapter) => {
     const prisma = clientOn(adapter());
     await expectFenced(prisma);

@@ -41,6 +41,16 @@ describe('runs of a key, once in each interval', () => {
       ms / 1_000,
     ]);
 
+  test('one that was committed makes the next one due in the next interval; one that was rolled back does not', async () => {
+    expect((await mark('job', HOUR, 0, 'ROLLBACK')).due).toBeUndefined();
+    const first = await mark('job', HOUR);
+    expect(first.due).toBeUndefined();
+    const second = await mark('job', HOUR);
+    expect(second.due).toBe(first.after);
+    expect((await next('job', HOUR)).due).toBe(first.after);
+    expect((await next('another job', HOUR)).due).toBeUndefined();
+  });
+
   test('a mark keeps nobody away for longer than the own interval, whatever its writer has asked for', async () => {
     const longest = 2 ** 31 - 1;
     const { now } = await mark('suppressed', longest, longest);

@@ -3,6 +3,7 @@ import { expect, inject, test } from 'vitest';
 import {
   ClosedError,
   InsideTransactionError,
+  LockLostError,
   NotInstalledError,
   TransactionAbortedError,
   toFencedLockError,
@@ -165,6 +166,21 @@ describeWithShop('what Prisma and pg would do by themselves', () => {
       await tx.$executeRaw`ROLLBACK TO SAVEPOINT before`;
     });
     expect((await shop.row(id))?.quantity).toBe(9);
+  });
+
+  test('an event loop that stood still past the lease commits nothing, before any timer has run', async () => {
+    const { id, key } = await shop.product(10);
+    const held = prisma.$withLock(
+      key,
+      async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+        const until = performance.now() + 400;
+        while (performance.now() < until);
+      },
+      { leaseTime: 200 },
+    );
+    await expect(held).rejects.toMatchObject({ constructor: LockLostError, reason: 'expired' });
+    expect((await shop.row(id))?.quantity).toBe(10);
   });
 
   test("the role's own time limits are kept where they are smaller, and lock_timeout is put back", async () => {
