@@ -151,7 +151,7 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     this.#options = options;
     const emit = (event: FencedLockEvent) => void this.events.push(event);
     this.#database = new FakeDatabase(
-      (connection, key) => new Statements(base, key, connection).open(base),
+      (connection, key) => new Statements(base, key, connection).open(),
       (tx) => statementsOf(tx),
     );
     const room = (arrive: (key: string) => Arrival) => {

@@ -1,6 +1,6 @@
 import { InvalidOptionError } from '../../../base/errors.js';
 import { isWrite, OPERATIONS } from '../../../prisma/outside.js';
-import { mayBeOperation, RAW } from '../../../prisma/tx.js';
+import { RAW } from '../../../prisma/tx.js';
 
 /** One call of a function of a mock. */
 export interface MockCall {
@@ -141,11 +141,17 @@ export function modelOf(delegate: string): string {
 const MODEL = /^[A-Za-z]\w*$/;
 
 /**
+ * Properties that JavaScript reads by itself: to await a value, and to make a text or JSON of it. An `await` of a value
+ * whose `then` settles nothing would never end.
+ */
+const OF_LANGUAGE: ReadonlySet<string> = new Set(['then', 'toJSON', ...Object.getOwnPropertyNames(Object.prototype)]);
+
+/**
  * In place of a model that the test did not give: each operation of Prisma on it says so when it is called. It cannot be told
  * from a value that an extension gives to a client, such as a tenant's id, so its use as text or as a number says so, too.
  */
 function absentModel(name: string): object | undefined {
-  if (!mayBeOperation(name) || !MODEL.test(name)) return undefined;
+  if (OF_LANGUAGE.has(name) || !MODEL.test(name)) return undefined;
   const refuse = absent(name);
   return new Proxy(Object.freeze({}), {
     get(target, property) {

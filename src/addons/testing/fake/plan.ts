@@ -10,7 +10,7 @@ import {
   TransactionAbortedError,
 } from '../../../base/errors.js';
 import { choice } from '../../../options/validate-call.js';
-import { writeConflict } from '../../../prisma/write-conflict.js';
+import { writeConflict } from '../../../prisma/errors.js';
 
 /** What becomes of one call, and at which of its steps. Each error is made by the key and the token of the call. */
 export interface Plan {

@@ -1,16 +1,11 @@
 import type { Lock } from '../../../call/lock.js';
 import { isWrite } from '../../../prisma/outside.js';
-import { FencedTx, Operations, READS } from '../../../prisma/tx.js';
+import { FencedTx, READS } from '../../../prisma/tx.js';
 import { microtasks, OF_OPERATION } from './clock.js';
 import type { FakeConnection, FakeTransaction } from './database.js';
 import { lazily } from './lazy.js';
 import { type MockCall, modelOf, standIn, watchedMock, writes } from './mock.js';
 import type { Plan } from './plan.js';
-
-const NAMES = {
-  models: { get: () => undefined },
-  writes: { has: (name: string) => isWrite(name, undefined) },
-};
 
 /** What the script says of a transaction, and the lock that it runs under. */
 interface Scripted {
@@ -27,7 +22,7 @@ interface Scripted {
  * Those that Prisma has are sent when they are awaited. Other functions, such as those of an extension, are called at once,
  * and count if they return a promise.
  */
-export class Statements extends Operations {
+export class Statements extends FencedTx {
   readonly #connection: FakeConnection;
   readonly #property: ReturnType<typeof watchedMock>;
   /** The names of those that were called at once and have not settled. */
@@ -39,17 +34,24 @@ export class Statements extends Operations {
   #done = 0;
 
   constructor(client: object, key: string, connection: FakeConnection) {
-    super(NAMES, key);
+    // Its own getters have the mock as `this`: they may use private fields.
+    super(
+      standIn(client, (name) => Reflect.get(client, name)),
+      key,
+      new Set(),
+    );
     this.#connection = connection;
     this.#property = watchedMock(client, (call) => this.#called(call));
   }
 
   /** The client of the transaction, as the real one is: without what leaves it, and closed at its end. */
-  open(client: object): FakeTransaction {
-    // Its own getters have the mock as `this`: they may use private fields.
-    const mock = standIn(client, (name) => Reflect.get(client, name));
-    const own = new FencedTx(mock, this);
-    return { tx: own.proxy, close: () => own.close() };
+  open(): FakeTransaction {
+    return {
+      tx: this.proxy,
+      close: () => {
+        this.isClosed = true;
+      },
+    };
   }
 
   override get inFlight(): string | undefined {
@@ -57,7 +59,7 @@ export class Statements extends Operations {
     return super.inFlight;
   }
 
-  override watched(_: object, name: string | symbol, value: unknown): unknown {
+  override watched(name: string | symbol, value: unknown): unknown {
     return this.#property(name, value);
   }
 
@@ -78,7 +80,7 @@ export class Statements extends Operations {
 
   #called(call: MockCall): unknown {
     const name = call.model === undefined ? call.name : `${call.model}.${call.name}`;
-    const mustBeSent = call.model === undefined || this.names.writes.has(call.name);
+    const mustBeSent = call.model === undefined || isWrite(call.name, undefined);
     return mustBeSent || READS.has(call.name) ? this.#whenAwaited(name, call, mustBeSent) : this.#atOnce(name, call);
   }
 
