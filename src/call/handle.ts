@@ -1,13 +1,6 @@
 import { withCaller } from '../base/caller.js';
 import { Deadline, now, OVERDUE, sleep, within } from '../base/clock.js';
-import {
-  type ClosedError,
-  givenBackHandle,
-  type LockLostError,
-  LockTimeoutError,
-  releasedHandle,
-  StaleTokenError,
-} from '../base/errors.js';
+import { ClosedError, type LockLostError, LockTimeoutError, StaleTokenError } from '../base/errors.js';
 import { holds, refuseNestedCall } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import { TOUCH } from '../database/sql.js';
@@ -31,6 +24,9 @@ const TRANSFER_PAUSE = 50;
 /** How often the rows of an open handle's keys are touched, and when again if that failed; milliseconds. */
 const TOUCH_EVERY = 3_600_000;
 const TOUCH_AGAIN = 60_000;
+const RELEASED = 'This lock was released, so it cannot begin a transaction any more.';
+const GIVEN_BACK =
+  'The client was closed, and this lock was given back: it can begin no transaction any more. What it has committed before stays.';
 
 /**
  * A lock that is held until it is released, for work of more than one transaction. Its token is registered and
@@ -143,7 +139,7 @@ class Handle<Tx> implements LockHandle<Tx> {
     checkWork(fn, '$transaction');
     const options = resolveTransactionOptions(given, this.#defaults);
     refuseNestedCall(this.keys, options.nested);
-    if (this.#released) throw this.#closedBy ?? releasedHandle(this.key);
+    if (this.#released) throw this.#closedBy ?? new ClosedError(RELEASED, { key: this.key });
     if (this.#leases.loss) throw this.#leases.loss;
     const before = this.#last;
     const hooks = new CallHooks({ parts: this.#parts, key: this.key, hookErrors: options.hookErrors });
@@ -168,7 +164,7 @@ class Handle<Tx> implements LockHandle<Tx> {
 
   /** Called when the client is being closed. `signal` aborts, so that the work under the lock learns of it. */
   close(): Promise<void> {
-    this.#closedBy = givenBackHandle(this.key);
+    this.#closedBy = new ClosedError(GIVEN_BACK, { key: this.key });
     this.#abort.abort(this.#closedBy);
     return this.release();
   }

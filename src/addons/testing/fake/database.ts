@@ -63,7 +63,7 @@ export class FakeDatabase implements Database<object> {
     this.#mock = mock;
   }
 
-  readonly unfinished = (tx: object) => this.transactionOf(tx)?.operations;
+  readonly unfinished = (tx: object) => this.transactionOf(tx)?.own;
   readonly isStatementError = () => false;
   readonly isNoMatch = () => false;
   readonly isDisconnect = () => false;
@@ -77,12 +77,12 @@ export class FakeDatabase implements Database<object> {
   open({ key }: ClientTransactionOptions, { connected }: Place): ClientTransaction<object> {
     const connection = new FakeConnection(this);
     const transaction = new FakeTransaction(this.#mock, key, connection);
-    this.#transactions.set(transaction.tx, transaction);
+    this.#transactions.set(transaction.own.proxy, transaction);
     connected(connection);
     return {
       run: async (_: Hook, body) => {
         try {
-          await body(transaction.tx, () => transaction.close());
+          await body(transaction.own.proxy, () => transaction.close());
         } catch (error) {
           await connection.rollback();
           throw error;

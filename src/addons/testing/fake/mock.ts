@@ -1,7 +1,7 @@
 import { InvalidOptionError } from '../../../base/errors.js';
 import { Facade } from '../../../base/facade.js';
 import { OPERATIONS } from '../../../prisma/outside.js';
-import { mayBeOperation, RAW } from '../../../prisma/tx.js';
+import { RAW } from '../../../prisma/tx.js';
 import { lazily } from './operation.js';
 
 /** One call of an operation of a mock. */
@@ -139,12 +139,14 @@ function define(owner: object, name: string | symbol, as: PropertyDescriptor): b
 
 /** Names that a model may have on a client. Test runners look for others, such as `$$typeof` and `@@__IMMUTABLE_MAP__@@`. */
 const MODEL = /^[A-Za-z]\w*$/;
+/** Read by JavaScript itself: to await a value, and to make a text or JSON of it. */
+const OF_LANGUAGE: ReadonlySet<string> = new Set(['then', 'toJSON', ...Object.getOwnPropertyNames(Object.prototype)]);
 const METHODS: ReadonlySet<unknown> = new Set([...RAW, '$transaction', '$on']);
 
 /** In place of what the test did not give: each operation of Prisma on it says so when it is called. */
 function absentFromClient(name: string): unknown {
   if (METHODS.has(name)) return absent(name);
-  if (!mayBeOperation(name) || !MODEL.test(name)) return undefined;
+  if (OF_LANGUAGE.has(name) || !MODEL.test(name)) return undefined;
   return new Proxy(Object.freeze({}), {
     get: (none, method) =>
       OPERATIONS.includes(method as string) ? absent(method as string, name) : Reflect.get(none, method),

@@ -8,7 +8,7 @@ import {
   StaleTokenError,
   TransactionAbortedError,
 } from '../../../base/errors.js';
-import { writeConflict } from '../../../prisma/write-conflict.js';
+import { writeConflict } from '../../../prisma/errors.js';
 
 /** What becomes of one call, and at which of its steps. Each error is made by the key and the token of the call. */
 export interface Plan {

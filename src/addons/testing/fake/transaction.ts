@@ -1,7 +1,6 @@
 import type { Lock } from '../../../call/lock.js';
 import type { Connection } from '../../../database/database.js';
-import { WRITE_NAMES } from '../../../fencing/writes.js';
-import { FencedTx, Operations } from '../../../prisma/tx.js';
+import { FencedTx } from '../../../prisma/tx.js';
 import { modelOf, writes } from './client.js';
 import { microtasks, OF_OPERATION } from './clock.js';
 import { isModel, type MockCall, MockClient } from './mock.js';
@@ -22,11 +21,9 @@ type FakeConnection = Pick<Connection, 'conductor'> & { losesAnswer: boolean };
 
 /** One fake transaction: its operations are counted, and refused where the script or the gate of the connection says so. */
 export class FakeTransaction {
-  readonly tx: object;
-  /** What its function has called and not awaited. */
-  readonly operations: Operations;
+  /** Its client, which knows what its function has called and not awaited. */
+  readonly own: FencedTx;
   readonly #connection: FakeConnection;
-  readonly #own: FencedTx;
   #scripted: Scripted | undefined;
   /** The error of a write that the script has refused: it stays, also if the function swallows it. */
   #refusal: unknown;
@@ -35,8 +32,6 @@ export class FakeTransaction {
 
   constructor(mock: object, key: string, connection: FakeConnection) {
     this.#connection = connection;
-    const models = { get: (name: string) => isModel(Reflect.get(mock, name)) || undefined };
-    this.operations = new Operations({ models, writes: WRITE_NAMES }, key);
     const sending = {
       admit: (call: MockCall) => this.#admit(call),
       settled: async () => {
@@ -44,8 +39,8 @@ export class FakeTransaction {
         this.#isDone();
       },
     };
-    this.#own = new FencedTx(new MockClient(mock, sending).proxy, this.operations);
-    this.tx = this.#own.proxy;
+    const models = { has: (name: string) => isModel(Reflect.get(mock, name)) };
+    this.own = new FencedTx(new MockClient(mock, sending).proxy, key, models);
   }
 
   close(): void {
@@ -57,7 +52,7 @@ export class FakeTransaction {
       return;
     }
     gate?.leave();
-    this.#own.close();
+    this.own.isClosed = true;
   }
 
   follow(scripted: Scripted): void {

@@ -1,0 +1,92 @@
+import { briefCause, DOCS, plain, tryRead } from './thrown.js';
+
+/** The stable codes of all errors. Compare these, not messages. */
+export type FencedLockErrorCode =
+  | 'LOCK_TIMEOUT'
+  | 'LOCK_LOST'
+  | 'STALE_TOKEN'
+  | 'LOCK_UNAVAILABLE'
+  | 'COMMIT_UNKNOWN'
+  | 'TRANSACTION_ABORTED'
+  | 'HOOK_FAILED'
+  | 'INSIDE_TRANSACTION'
+  | 'OUTSIDE_LOCK'
+  | 'REENTRY'
+  | 'NESTED'
+  | 'NOT_INSTALLED'
+  | 'INVALID_OPTION'
+  | 'CLOSED';
+
+export interface ErrorDetails {
+  /** The key of the lock that the error is about. */
+  readonly key?: string | undefined;
+  /** The error that caused this one. */
+  readonly cause?: unknown;
+  /** The page of the documentation that the message names. Default: the section of the code in `errors.md`. */
+  readonly page?: string | undefined;
+}
+
+/** The base class of all errors of this package. The caller's own errors are never wrapped. */
+export class FencedLockError extends Error {
+  /** The code of the class's errors; those of this base class may have any. */
+  static readonly code: FencedLockErrorCode | undefined = undefined;
+  readonly code: FencedLockErrorCode;
+  /** The key of the lock; `undefined` if the error is not about a lock. */
+  readonly key: string | undefined;
+
+  constructor(code: FencedLockErrorCode, message: string, details: ErrorDetails = {}) {
+    const { key, cause, page = `errors.md#${code.toLowerCase()}` } = details;
+    super(`${message} (see ${DOCS}${page})`, cause === undefined ? {} : { cause });
+    this.name = Object.hasOwn(new.target, 'code') ? nameOf(code) : new.target.name;
+    this.code = code;
+    this.key = key;
+  }
+
+  /** Prisma replaces an error that is thrown below it by its own, and keeps only `code` and `meta`. */
+  get meta(): { readonly fencedLock: FencedLockError } {
+    return { fencedLock: this };
+  }
+
+  /**
+   * What `JSON.stringify` shows: name, code, key, message, the fields of the class, and the cause's name, message and code.
+   * Bigints, also inside of `where` and `value`, are decimal strings. Without the stack. Never throws.
+   */
+  toJSON(): Readonly<Record<string, unknown>> {
+    const { name, code, key, message, cause } = this;
+    const shown = { name, code, key, message, ...(cause === undefined ? {} : { cause: briefCause(cause) }) };
+    // The fields of a subclass, too. The stack is for logs that print errors themselves.
+    const { stack: _, ...fields } = this;
+    return plain({ ...shown, ...fields, ...shown }) as Record<string, unknown>;
+  }
+}
+
+/**
+ * Returns the error of this package that `error` is, or that Prisma has wrapped in a `PrismaClientKnownRequestError`
+ * with the same `code`; otherwise `undefined`. Errors inside the lock's function arrive in Prisma's form.
+ */
+export function toFencedLockError(error: unknown): FencedLockError | undefined {
+  if (error instanceof FencedLockError) return error;
+  const wrapper = error as { readonly meta?: { readonly fencedLock?: unknown } | null } | null | undefined;
+  const ours = tryRead(() => wrapper?.meta?.fencedLock);
+  return ours instanceof FencedLockError ? ours : undefined;
+}
+
+/** A literal, as the code is one: a minifier renames the classes. */
+function nameOf(code: FencedLockErrorCode): string {
+  return `${code.toLowerCase().replaceAll(/(?:^|_)(.)/g, (_, first: string) => first.toUpperCase())}Error`;
+}
+
+/** A property of the errors of every copy of this package. */
+const OURS = Symbol.for('prisma-extension-fenced-lock.error');
+Object.defineProperty(FencedLockError.prototype, OURS, { value: true });
+
+// One process may load this package as ESM and as CommonJS, so `instanceof` also accepts errors of the other copy.
+Object.defineProperty(FencedLockError, Symbol.hasInstance, {
+  value(this: typeof FencedLockError, value: unknown): boolean {
+    // A subclass that the user has defined.
+    const isOwn = this === FencedLockError || Object.hasOwn(this, 'code');
+    if (!isOwn) return Function.prototype[Symbol.hasInstance].call(this, value);
+    if (typeof value !== 'object' || value === null || !tryRead(() => OURS in value)) return false;
+    return this.code === undefined || (value as { readonly code?: unknown }).code === this.code;
+  },
+});
