@@ -41,35 +41,6 @@ describeWithShop('the client that the function of a lock is given', () => {
     }
   });
 
-  test('refuses a fluent call behind its end once, to whoever awaits it, and leaves no rejection unhandled', async () => {
-    const { id, key } = await shop.product(10);
-    const unhandled: unknown[] = [];
-    const note = (error: unknown) => unhandled.push(error);
-    process.on('unhandledRejection', note);
-    for (const options of [{}, { models: [] }]) {
-      const tx = await shop.client(options).prisma.$withLock(key, (tx) => tx);
-      const { order } = tx;
-      const CALLS: ReadonlyArray<readonly [string, () => PromiseLike<unknown>]> = [
-        ['order.update.stock', () => tx.order.update({ where: { id }, data: { quantity: 1 } }).stock()],
-        ['order.findUnique.stock.orders', () => tx.order.findUnique({ where: { id } }).stock().orders()],
-        ['stock.update', () => tx.stock.update({ where: { id }, data: { quantity: 1 } })],
-        ['order.update.stock', () => order.update({ where: { id }, data: { quantity: 1 } }).stock()],
-      ];
-      for (const [name, call] of CALLS) {
-        void call();
-        await expect((async () => await call())()).rejects.toMatchObject({
-          code: 'CLOSED',
-          key,
-          message: expect.stringContaining(`\`${name}\` was not sent`),
-        });
-      }
-    }
-    // Node reports them when the promises' reactions have run.
-    await new Promise((resolve) => setImmediate(resolve));
-    process.off('unhandledRejection', note);
-    expect(unhandled).toEqual([]);
-  });
-
   test('lets an operation be watched by the tools of tests, and given back', async () => {
     const { id, key } = await shop.product(10);
     await shop.client().prisma.$withLock(key, async (tx) => {
