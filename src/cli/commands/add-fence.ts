@@ -31,7 +31,6 @@ export async function addFence(context: Context, names: readonly string[], optio
   const bare = wanted.filter(({ to }) => to.guard === 'none');
   // A look at what it would write is possible before anything is written.
   if (guarded.length > 0 && options.dryRun !== true) refuseWithoutObjects(history);
-  const anew = guarded.filter(({ field, guard }) => field && !guard && options.guard === undefined);
   const tables = addFences(
     wanted.map(({ to }) => to),
     tablesOf(all),
@@ -49,10 +48,6 @@ export async function addFence(context: Context, names: readonly string[], optio
       ...(bare.length > 0
         ? restartAround(bare.map(({ model }) => model.name).join(', '))
         : ['Next: npx prisma migrate deploy && npx prisma generate.']),
-      ...anew.map(
-        ({ model, to }) =>
-          `${model.name} has no guard yet, and gets one (${to.guard}). To leave it without: --guard none.`,
-      ),
       ...(options.field === DEFAULTS.fenceField
         ? []
         : [`The client needs the name of the field: fencedLock({ redis, fenceField: '${options.field}' })`]),

@@ -3,7 +3,7 @@ import { namesOf } from '../../redis/names.js';
 import { slotOf } from '../../redis/topology/slot.js';
 import type { Context } from '../context.js';
 import { Misuse, Problem } from '../problem.js';
-import { FORMS, isLoginRefused, remedyFor, saidByRedis } from './remedy.js';
+import { FORMS, remedyFor, saidByRedis } from './remedy.js';
 import { refuseMalformed } from './urls.js';
 
 /** How long a server may take to answer; milliseconds. */
@@ -150,8 +150,7 @@ async function connected(redis: Redis): Promise<{ readonly failure?: Problem; re
   try {
     await redis.connect();
   } catch (cause) {
-    const why = reason ?? cause;
-    return failed(isLoginRefused(why) ? ' refuses the login' : ' cannot be reached', why);
+    return failed(' cannot be reached', reason ?? cause);
   }
   const info = parse(await redis.info().catch(() => ''));
   if (reason !== undefined) {
