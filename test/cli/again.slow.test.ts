@@ -20,8 +20,8 @@ async function shop(): Promise<Project> {
 }
 
 /** Prisma's own engine in a project, until the test ends. */
-async function prisma(project: Project, database: OwnDatabase, options: { schema?: string; shadow?: string } = {}) {
-  const engine = await schemaEngine(database.url, readSchema(project.path('prisma')), options);
+async function prisma(project: Project, database: OwnDatabase) {
+  const engine = await schemaEngine(database.url, readSchema(project.path('prisma')));
   let closed = false;
   const close = async () => {
     if (!closed) await engine.close();

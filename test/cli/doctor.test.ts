@@ -15,6 +15,11 @@ const MAY_CONNECT = 'GRANT CONNECT ON DATABASE $DATABASE TO $ROLE';
 describe('doctor', () => {
   const patient = new Patient();
 
+  test('finds nothing in a healthy database', async () => {
+    const ran = await patient.doctor(patient.url);
+    expect(ran).toMatchObject({ code: 0, json: { ok: true, faults: 0, warnings: 0 } });
+  });
+
   test('finds a pooler in statement mode', async () => {
     await using proxy = await rewritingProxy(patient.url, { statementMode: true });
     const ran = await patient.doctor(proxy.url);
@@ -24,8 +29,10 @@ describe('doctor', () => {
 
   test('finds a PostgreSQL that is too old', async () => {
     await using database = await createDatabase();
-    const { rows } = await database.pool.query(`SELECT current_setting('server_version_num') AS number`);
-    const { number } = rows[0] as { number: string };
+    const { rows } = await database.pool.query<{ number: string }>(
+      `SELECT current_setting('server_version_num') AS number`,
+    );
+    const [{ number } = { number: '' }] = rows;
     await using proxy = await rewritingProxy(patient.url, { rewrite: [number, '130009'] });
     const ran = await patient.doctor(proxy.url);
     expect(notOk(ran)).toMatchObject([

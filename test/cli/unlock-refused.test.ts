@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { freePort, type startPostgres } from '../support/servers/index.js';
+import { freePort } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { as, Operator, PASSWORD } from './operator.js';
 
@@ -94,8 +94,3 @@ describeWithShop('unlock, where it is refused', () => {
     expect(work).toBe('ended');
   });
 });
-
-async function _disposable(starting: ReturnType<typeof startPostgres>) {
-  const server = await starting;
-  return { url: server.url, [Symbol.asyncDispose]: () => server.stop() };
-}
