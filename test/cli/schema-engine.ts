@@ -119,9 +119,6 @@ export async function schemaEngine(url: string, schema: SchemasContainer) {
     reset: () => engine.reset({ filter: NO_FILTER }),
     /** `prisma db push`. Returns how many steps that took. */
     push: async () => (await engine.schemaPush({ force: false, schema, filters: NO_FILTER })).executedSteps,
-    /** `prisma migrate status`. */
-    diagnose: (migrationsList: MigrationList) =>
-      engine.diagnoseMigrationHistory({ migrationsList, optInToShadowDatabase: true, filters: NO_FILTER }),
     /** What `prisma migrate dev` would ask of its user, drift included. */
     dev: (migrationsList: MigrationList) => engine.devDiagnostic({ migrationsList, filters: NO_FILTER }),
     /** What `prisma migrate dev` would write next: a script, empty if nothing differs. */

@@ -46,22 +46,16 @@ describeWithShop('unlock', () => {
     });
   });
 
-  test.each(['not ours', 'a'.repeat(1 << 20)])(
-    'deletes what somebody else has written in the place of the lease; ls shows it',
-    async (text) => {
-      const operator = new Operator(shop);
-      const { key } = await shop.product(1);
-      const name = `${operator.keyPrefix}{${key}}:lease`;
-      await (text === 'not ours' ? shop.redis().rpush(name, text) : shop.redis().set(name, text));
-      expect((await operator.run('ls')).out).toContain('(a value that is not a lease)');
-      const { keys } = (await operator.run('ls', '--json')).json as { keys: unknown };
-      expect(keys).toMatchObject([
-        { key, holder: null, problem: expect.stringContaining('a value that this package did not write') },
-      ]);
-      expect((await operator.run('unlock', key, '--json')).json).toMatchObject({ leaseTaken: true });
-      expect(await operator.client().$withLock(key, () => 'in')).toBe('in');
-    },
-  );
+  test('deletes what somebody else has written in the place of the lease; ls shows it', async () => {
+    const operator = new Operator(shop);
+    const { key } = await shop.product(1);
+    await shop.redis().rpush(`${operator.keyPrefix}{${key}}:lease`, 'not ours');
+    expect((await operator.run('ls')).out).toContain('(a value that is not a lease)');
+    const problem = expect.stringContaining('a value that this package did not write');
+    expect((await operator.run('ls', '--json')).json).toMatchObject({ keys: [{ key, holder: null, problem }] });
+    expect((await operator.run('unlock', key, '--json')).json).toMatchObject({ leaseTaken: true });
+    expect(await operator.client().$withLock(key, () => 'in')).toBe('in');
+  });
 
   test('takes a handle: its holder can write no more, and whoever waits has the key at once', async () => {
     const operator = new Operator(shop);
