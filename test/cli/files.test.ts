@@ -3,9 +3,6 @@ import { chmodSync, lstatSync, readFileSync, rmSync, symlinkSync } from 'node:fs
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { upgrade } from '../../src/cli/commands/objects.js';
-import { Context } from '../../src/cli/context.js';
-import { packagedScript } from '../../src/cli/migrations/packaged.js';
 import { write } from '../../src/cli/project/changes.js';
 import { applyMigrations } from '../support/servers/index.js';
 import { createDatabase } from './database.js';
@@ -115,27 +112,27 @@ function asNobody(cwd: string, ...args: string[]) {
 }
 
 describe('upgrade', () => {
-  const silent = { write: () => true };
-  const contextOf = (cwd: string) =>
-    new Context({ cwd, env: {}, now: () => new Date('2027-01-01T00:00:00Z'), stdout: silent, stderr: silent }, false);
-  const version = (number: number) => ({
-    version: number,
-    sql: `-- to ${number}\nCOMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects ${number}';\n`,
-  });
-
-  test('brings the whole script as a new migration, and edits none', async () => {
+  const objects = 'prisma/migrations/20261120100000_fenced_lock/migration.sql';
+  const ofVersion = async (version: number) => {
     const fresh = shop();
     await fresh.run('init');
+    fresh.write(objects, OBJECTS.replace(/objects \d+';$/m, `objects ${version}';`));
+    return fresh;
+  };
+
+  test('brings the whole script as a new migration, and edits none', async () => {
+    const fresh = await ofVersion(1);
     const before = fresh.files();
-    const { version: installed } = await packagedScript();
-    const newer = version(installed + 1);
-    await upgrade(contextOf(fresh.folder), {}, async () => newer);
+    expect(await fresh.run('upgrade')).toMatchObject({ code: 0 });
     expect(fresh.files()).toMatchObject(before);
-    expect(fresh.migration()).toEqual({ name: `20270101000000_fenced_lock_${installed + 1}`, sql: newer.sql });
-    await expect(upgrade(contextOf(fresh.folder), {})).rejects.toThrow(`have version ${installed + 1} of the objects`);
-    expect(await fresh.run('init', '--role', 'web')).toMatchObject({
-      code: 1,
-      err: expect.stringContaining(': update the package.'),
+    expect(fresh.migration()).toEqual({
+      name: expect.stringMatching(/^20261120100001_fenced_lock_\d+$/),
+      sql: OBJECTS,
     });
+  });
+
+  test.each([['upgrade'], ['init', '--role', 'web']])('%s refuses objects of a newer version', async (...args) => {
+    const fresh = await ofVersion(99);
+    expect(await fresh.run(...args)).toMatchObject({ code: 1, err: expect.stringContaining(': update the package.') });
   });
 });
