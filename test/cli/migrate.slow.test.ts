@@ -102,7 +102,7 @@ describe('the migrations that the command writes', () => {
     expect(await guards(database)).toEqual({});
     // It only makes what was not there, so nobody can be in its way, nor it in theirs.
     const { sql } = await packagedScript();
-    expect(squawk(sql, 'require-lock-timeout,require-statement-timeout')).toBe('');
+    expect(squawk(sql, 'require-lock-timeout', 'require-statement-timeout')).toBe('');
   });
 
   test('give up behind a long reader, let later readers through, and rewrite no row', async () => {
@@ -163,14 +163,22 @@ describe('the migrations that the command writes', () => {
     await database.pool.query('DROP SCHEMA fenced_lock CASCADE');
     const [{ remedy = '' } = {}] = await faults(here, database);
     await database.pool.query(here.read(/npx prisma db execute --file (\S+)/.exec(remedy)?.[1] ?? 'none'));
+    for (const { remedy = '' } of await faults(here, database)) {
+      await database.pool.query(remedy.replace(/^.*If nothing is left to deploy: /, ''));
+    }
     expect(await faults(here, database)).toEqual([]);
   });
 });
 
 /** Prisma sends a migration as one text, so in one transaction. */
-function squawk(sql: string, exclude = 'none'): string {
+function squawk(sql: string, ...exclude: string[]): string {
   const program = createRequire(import.meta.url).resolve('squawk-cli/js/bin/squawk');
-  const args = ['--reporter=gcc', '--assume-in-transaction', '--pg-version=14', `--exclude=${exclude}`];
+  const args = [
+    '--reporter=gcc',
+    '--assume-in-transaction',
+    '--pg-version=14',
+    ...exclude.map((rule) => `--exclude=${rule}`),
+  ];
   const ran = spawnSync(process.execPath, [program, ...args], { input: sql, encoding: 'utf8' });
   if (ran.error) throw ran.error;
   return ran.status === 0 ? '' : ran.stdout + ran.stderr;

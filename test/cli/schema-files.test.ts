@@ -27,7 +27,9 @@ describe('add-fence in the schema', () => {
           const before = shop.files();
           await shop.run('add-fence', ...models);
           const after = shop.files();
-          const lines = Object.values(after).flatMap((text) => text.match(/^ +fence BigInt @default\(0\)\n/gm) ?? []);
+          const lines = Object.values(after).flatMap(
+            (text) => text.match(/^\s+fence BigInt @default\(0\)\r?\n/gm) ?? [],
+          );
           expect(lines).toHaveLength(models.length);
           await shop.run('remove-fence', ...models.toReversed());
           expect(shop.files()).toMatchObject(before);
