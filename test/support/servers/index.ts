@@ -12,4 +12,4 @@ export { startQuorum } from './quorum.js';
 export { type FailoverGroup, groupsUnavailable, type RedisGroup } from './redis-group.js';
 export { startSentinelGroup } from './sentinel.js';
 export { startValkey, valkeyUnavailable } from './valkey.js';
-export { wallClock, wallClocksUnavailable } from './wall-clock.js';
+export { moveClock, wallClock, wallClocksUnavailable } from './wall-clock.js';

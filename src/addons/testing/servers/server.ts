@@ -36,8 +36,6 @@ export interface Server {
   restart(): Promise<void>;
   freeze(): void;
   thaw(): void;
-  /** So many milliseconds ahead of the true time; throws unless it was started with a `clock` that can be moved. */
-  moveClock(ms: number): void;
   /** May be called more than once. */
   stop(): Promise<void>;
 }
@@ -62,17 +60,5 @@ export function externalServer(known: Pick<Server, 'kind' | 'version' | 'url' | 
     restart: async () => refuse('restart'),
     freeze: () => refuse('freeze'),
     thaw: () => refuse('thaw'),
-    moveClock: () => refuse('moveClock'),
   };
 }
-
-/** The wall clock of one server, which goes on over its restarts. */
-export interface WallClock {
-  /** What the server is started with. */
-  readonly env: Readonly<Record<string, string>>;
-  /** As if somebody had set it: so many milliseconds ahead of the true time, or behind it if below 0. Whole seconds. */
-  move(ms: number): void;
-}
-
-/** Makes one in the directory of its server. */
-export type MakeClock = (dir: string) => Promise<WallClock>;
