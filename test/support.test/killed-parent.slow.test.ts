@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, test } from 'vitest';
 import { membersOf } from '../../src/addons/testing/servers/process-members.js';
+import { eventually } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
-import { until } from './until.js';
 
 interface Started {
   readonly type: 'started';
@@ -38,8 +38,8 @@ describeWithShop('a parent that dies', () => {
 
       process.kill(parent.pid, end);
       await parent.exited;
-      await until(() => !pids.some(lives), 'the processes are gone');
-      await until(() => !dirs.some(existsSync), 'the directories are gone');
+      await eventually('the processes are gone', async () => !pids.some(lives));
+      await eventually('the directories are gone', async () => !dirs.some(existsSync));
       expect(dirs.flatMap((dir) => membersOf({ dir }))).toEqual([]);
     });
   }
@@ -62,10 +62,8 @@ describeWithShop('a parent that is killed while it starts servers', () => {
     await parent.next(when);
     await sleep(after);
     await parent.kill();
-    await until(
-      () => left().length === 0 && membersOf({ dir: temp }).length === 0,
-      `all is gone, killed after ${after} ms`,
-    );
+    const isGone = async () => left().length === 0 && membersOf({ dir: temp }).length === 0;
+    await eventually(`all is gone, killed after ${after} ms`, isGone);
     // Whoever was late would have written again.
     await sleep(200);
     expect(left()).toEqual([]);
