@@ -12,7 +12,6 @@ import { fencedTransaction } from '../transaction/transaction.js';
 import type { Lease } from '../waiting/lease.js';
 import { LeaseSet, type Turn, withOthers } from '../waiting/lease-set.js';
 import type { LeaseRequest, Preopen, PreopenMoment } from '../waiting/request.js';
-import type { TurnUser } from '../waiting/waiter.js';
 import { CallHooks } from './hooks.js';
 import { join, joinableOf } from './joined.js';
 import type { Work } from './lock.js';
@@ -58,9 +57,9 @@ export function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx,
   return traced(call.operation ?? '$withLock', parts, call, (call) => {
     const request = new LockRequest(parts, call, work);
     const key = call.keys[0] as string;
-    if (call.trace === undefined) return parts.room.enter(key, request, request);
+    const enter = () => parts.room.enter(key, request);
     // Not in the async context of the wait, which ends with the turn.
-    return call.trace.wait(() => parts.room.enter(key, request)).then((turn) => request.useTurn(turn));
+    return (call.trace ? call.trace.wait(enter) : enter()).then((turn) => request.useTurn(turn));
   });
 }
 
@@ -106,7 +105,7 @@ export async function workNow<Tx, R>(
  * lately, or the key is offered to this process. If the caller has to wait, the transaction is rolled back first: a
  * waiting caller holds no connection.
  */
-class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
+class LockRequest<Tx, R> implements LeaseRequest, Preopen {
   readonly deadline: Deadline;
   readonly #parts: Parts;
   readonly #call: LockCall<Tx>;

@@ -4,7 +4,6 @@ import { Renewal } from '../../../waiting/renewal.js';
 import type { LeaseRequest } from '../../../waiting/request.js';
 import { WaitingRoom, type WaitingRoomOptions } from '../../../waiting/room.js';
 import type { LeaseStore } from '../../../waiting/store.js';
-import type { TurnUser } from '../../../waiting/waiter.js';
 
 /** What is noted of a caller that comes for a key. */
 export interface Arrival {
@@ -30,17 +29,12 @@ export class FakeRoom extends WaitingRoom {
     this.#arrive = arrive;
   }
 
-  override enter(key: string, request: LeaseRequest): Promise<Turn>;
-  override enter<R>(key: string, request: LeaseRequest, user: TurnUser<R>): Promise<R>;
-  override async enter(key: string, request: LeaseRequest, user?: TurnUser<unknown>): Promise<unknown> {
+  override async enter(key: string, request: LeaseRequest): Promise<Turn> {
     const arrival = this.#arrive(key);
-    const had = (turn: Turn) => {
+    try {
+      const turn = await super.enter(key, request);
       arrival.had(turn.lease);
       return turn;
-    };
-    try {
-      if (user === undefined) return had(await super.enter(key, request));
-      return await super.enter(key, request, { useTurn: (turn) => user.useTurn(had(turn)) });
     } catch (error) {
       arrival.failed(error);
       throw error;
