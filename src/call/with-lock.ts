@@ -112,8 +112,6 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen {
   readonly #work: Work<Tx, R>;
   /** The transaction that was opened ahead. */
   #opening: Opening<Tx> | undefined;
-  /** Whether it was opened as one without a lease. */
-  #isOpenShared = false;
   #chained: Chained | undefined;
   #timer: Timer | undefined;
   /** For how long the transaction may wait for the offer, if it was opened beside the COMMIT of a holder in another process. */
@@ -164,10 +162,8 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen {
     if (besideCommit && (SNAPSHOT.has(this.options.isolationLevel) || keys.length > 1)) return;
     const holders = keys.map(() => randomUUID());
     const { openTime, rowTime } = PREOPEN[beside];
-    const shared = keys.some((key) => this.#parts.room.goesWithoutStore(key));
-    this.#isOpenShared = shared;
     // Beside a COMMIT it may turn out to be of no use, so it must not take a connection that others wait for.
-    const options = this.#openingOptions(holders, { waitTime: rowTime, shared, evenIfWanted: !besideCommit });
+    const options = this.#openingOptions(holders, { waitTime: rowTime, evenIfWanted: !besideCommit });
     try {
       this.#opening = new Opening(database, options);
     } catch {
@@ -227,7 +223,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen {
     stop(this.#timer);
     this.#besideCommit = undefined;
     // The next holder may end a transaction that is registered in its waiting room, as that of a former holder.
-    if (shared && !this.#isOpenShared) this.discard();
+    if (shared) this.discard();
     if (this.#chained === undefined) return this.#opening;
     this.#opening?.discard();
     // Not in `chain`, because that runs in the async context of the previous turn.

@@ -71,9 +71,8 @@ export class LeaseSet {
   get age(): number {
     // The previous turn of this process may still wait for its COMMIT. Its transaction has the same right to the key,
     // so it must not be ended as a blocker.
-    if (this.#turns.some((turn) => !turn.alone())) return Number.POSITIVE_INFINITY;
-    const ages = this.#turns.map(({ lease }) => lease.age);
-    return ages.includes(Number.POSITIVE_INFINITY) ? Number.POSITIVE_INFINITY : Math.min(...ages);
+    const ages = this.#turns.map((turn) => (turn.alone() ? turn.lease.age : Number.POSITIVE_INFINITY));
+    return ages.every(Number.isFinite) ? Math.min(...ages) : Number.POSITIVE_INFINITY;
   }
 
   /** Why a lease was lost; `undefined` while all are held. */

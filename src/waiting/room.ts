@@ -81,16 +81,12 @@ export class WaitingRoom {
   }
 
   /**
-   * Whether a caller is likely to get the key at once: this process does not have it, and nobody had to wait for it
-   * lately.
+   * Whether a look in the store is likely to give a caller the key: this process does not have it, nobody had to wait for it
+   * lately, and the store is not away.
    */
   isRecentlyUncontended(key: string): boolean {
-    return !this.#byKey.has(key) && !this.#recentlyContended.has(key);
-  }
-
-  /** Whether a caller of the key is likely to get its turn without a lease, because the store is away. */
-  goesWithoutStore(key: string): boolean {
-    return this.#dependencies.store.isKnownAway?.(key) === true;
+    const { store } = this.#dependencies;
+    return !this.#byKey.has(key) && !this.#recentlyContended.has(key) && store.isKnownAway?.(key) !== true;
   }
 
   /** Callers of this process that wait, key by key. */

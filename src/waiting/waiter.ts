@@ -5,9 +5,6 @@ import { after, now, stop, type Timer } from '../base/clock.js';
 import type { Turn } from './lease-set.js';
 import type { LeaseRequest, PreopenMoment } from './request.js';
 
-/** Callers whose wait times end within this time of each other give up together; milliseconds. */
-const TOGETHER = 2;
-
 /**
  * A caller that waits for its turn. It gets its turn, gives up, or is turned away.
  *
@@ -175,6 +172,6 @@ export class Line {
       if (deadline.passed) this.#giveUp(waiter);
       else next = Math.min(next, deadline.remaining);
     }
-    if (Number.isFinite(next)) this.#fireIn(Math.max(next, TOGETHER));
+    if (Number.isFinite(next)) this.#fireIn(next);
   }
 }

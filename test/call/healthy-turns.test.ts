@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { leaseName } from '../waiting/actors.js';
 
 describeWithShop('a released handle', () => {
   const shop = new Shop();

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { LockUnavailableError } from '../../src/base/errors.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { FallbackStore } from '../../src/stores/fallback.js';
-import { eventually, untilHolds } from '../support/eventually.js';
+import { untilHolds } from '../support/eventually.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { Actor, FOR_EVER, holderOf, leaseName, someKey } from '../waiting/actors.js';
 import { ObservedStore } from '../waiting/observed-store.js';
