@@ -55,36 +55,18 @@ export function stop(timer: Timer | undefined): void {
   else stopTimer(timer as NodeJS.Timeout | undefined);
 }
 
-/**
- * A timer for one action at a time. Postponing the action does not restart the timer, because each step of a call
- * postpones it.
- */
+/** A timer for one action at a time. */
 export class Alarm {
   #timer: Timer | undefined;
-  #firesAt = Number.POSITIVE_INFINITY;
-  #at = Number.POSITIVE_INFINITY;
-  #action: () => void = () => {};
 
   /** Replaces the action that was set before. */
   set(ms: number, action: () => void): void {
-    this.#at = now() + ms;
-    this.#action = action;
-    if (this.#at < this.#firesAt) this.#start();
+    stop(this.#timer);
+    this.#timer = after(ms, action);
   }
 
   stop(): void {
     stop(this.#timer);
-    this.#firesAt = Number.POSITIVE_INFINITY;
-  }
-
-  #start(): void {
-    stop(this.#timer);
-    this.#firesAt = this.#at;
-    this.#timer = after(this.#at - now(), () => {
-      this.#firesAt = Number.POSITIVE_INFINITY;
-      if (now() < this.#at) this.#start();
-      else this.#action();
-    });
   }
 }
 

@@ -5,9 +5,8 @@ import { LockTimeoutError } from '../base/errors.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import type { Database } from '../database/database.js';
 import type { ResolvedLockOptions } from '../options/options.js';
-import { requestOf } from '../transaction/admission.js';
 import type { NextTurn } from '../transaction/call.js';
-import { buildRequest, type Chained, Opening, type OpeningOptions } from '../transaction/opening.js';
+import { buildRequest, type Chained, Opening, type OpeningOptions, openingOptions } from '../transaction/opening.js';
 import { fencedTransaction } from '../transaction/transaction.js';
 import type { Lease } from '../waiting/lease.js';
 import { LeaseSet, type Turn, withOthers } from '../waiting/lease-set.js';
@@ -36,12 +35,12 @@ const SNAPSHOT: ReadonlySet<string | undefined> = new Set(['RepeatableRead', 'Se
  */
 const BEHIND_COMMIT = 500;
 
-/** How a transaction of a call is opened. */
-interface HowOpened extends Partial<Pick<OpeningOptions, 'evenIfWanted'>> {
-  /** How long its admission waits for the key's row; milliseconds. */
+/** How a transaction of a call is opened: how long its admission waits for the key's row, and as whose. */
+interface HowOpened {
   readonly waitTime: number;
-  /** Whether it has no lease of its own, because Redis is down. Default: false. */
+  /** Whether it has no lease of its own, because Redis is down. */
   readonly shared?: boolean;
+  readonly evenIfWanted?: boolean;
 }
 
 /** The result of `$tryWithLock`. A key that is not free is a value; every failure is an error. */
@@ -264,12 +263,17 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen {
     holders: readonly string[],
     { waitTime, shared = false, evenIfWanted = true }: HowOpened,
   ): OpeningOptions {
-    const { keys } = this.#call;
-    const { leaseTime, timeout, maxWait, isolationLevel } = this.options;
-    const { fencing, roomId: room } = this.#parts;
-    const hooked = fencing.needsHook(this.#call.database.rescue);
-    const leases = { keys, holders, leaseTime, shared };
-    const request = () => requestOf({ leases, timeout, room }, waitTime);
-    return { key: keys[0] as string, maxWait, isolationLevel, hooked, evenIfWanted, request };
+    const { database, keys, options } = this.#call;
+    const leases = { keys, holders, leaseTime: options.leaseTime, shared };
+    const { roomId: room } = this.#parts;
+    return openingOptions({
+      parts: this.#parts,
+      database,
+      options,
+      leases,
+      room,
+      waitTime: () => waitTime,
+      evenIfWanted,
+    });
   }
 }

@@ -1,4 +1,4 @@
-import { AnswerTimer } from '../base/clock.js';
+import { after } from '../base/clock.js';
 import { InvalidOptionError } from '../base/errors.js';
 import { Reply } from '../base/reply.js';
 import type {
@@ -98,7 +98,7 @@ export class AdapterConnection implements Connection {
 
   /** Closes it also if the server has answered: one more ROLLBACK is harmless, and nothing is sent behind it. */
   closeIfSilent(): void {
-    new AnswerTimer(SILENT_TIME, () => this.destroy()).unref();
+    after(SILENT_TIME, () => this.destroy()).unref();
   }
 
   destroy(): void {

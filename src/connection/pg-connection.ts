@@ -1,4 +1,4 @@
-import { AnswerTimer } from '../base/clock.js';
+import { after } from '../base/clock.js';
 import { InvalidOptionError } from '../base/errors.js';
 import type { Reply } from '../base/reply.js';
 import {
@@ -14,7 +14,7 @@ import {
 import type { PgClient, PgResult } from './pg.js';
 import type { PooledConnection } from './pooled-connection.js';
 
-/** How long the server may be silent before a connection that is given up is closed; milliseconds. */
+/** How long a connection that is given up may take to end its transaction before it is closed; milliseconds. */
 export const SILENT_TIME = 2_500;
 
 const LEVELS: Readonly<Record<string, string>> = {
@@ -125,16 +125,13 @@ export class PgConnection implements Connection {
   closeIfSilent(): void {
     const pooled = this.#pooled;
     if (pooled === undefined) return;
-    // Behind a COMMIT the connection belongs to the previous turn, too, whose COMMIT may take longer. That turn closes the
-    // connection if it gets no answer.
-    const wasBehind = this.isBehindCommit;
-    const { answered } = pooled;
-    const check = () => {
+    after(SILENT_TIME, () => {
       if (this.#pooled !== pooled) return;
-      if (wasBehind || pooled.answered > answered) this.closeIfSilent();
+      // Behind a COMMIT the connection belongs to the previous turn, too, whose COMMIT may take longer. That turn closes
+      // the connection if it gets no answer.
+      if (this.isBehindCommit) this.closeIfSilent();
       else this.destroy();
-    };
-    new AnswerTimer(SILENT_TIME, check).unref();
+    }).unref();
   }
 
   destroy(): void {

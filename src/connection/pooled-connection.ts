@@ -36,8 +36,6 @@ export class PooledConnection implements FlightContext {
   closedBy: unknown;
   /** Called with that error. */
   onClosed: ((error: unknown) => void) | undefined;
-  /** How many flights have been answered. */
-  answered = 0;
   /** The number of flights without a complete answer. */
   #inFlight = 0;
   #broken = false;
@@ -111,7 +109,6 @@ export class PooledConnection implements FlightContext {
   }
 
   onEnd(failed: boolean): void {
-    this.answered++;
     this.#inFlight--;
     // Two failures in a row: the connection is broken, it was not a statement that failed.
     this.#broken ||= failed && this.#isStatusUnknown;

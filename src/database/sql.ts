@@ -24,8 +24,6 @@ export const STILL_HERE = 'SELECT 1';
 /** Returns the transaction's xid. Fails if an earlier failure has aborted the transaction. */
 export const OWN_XID = 'SELECT pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text AS xid';
 
-export const IS_STANDBY = 'SELECT pg_catalog.pg_is_in_recovery() AS standby';
-
 /** Seconds since the epoch, by the clock of the server: that of this machine may differ, and the way there takes time. */
 export const SERVER_TIME = 'SELECT extract(epoch FROM pg_catalog.clock_timestamp())::double precision AS time';
 

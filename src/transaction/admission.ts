@@ -54,21 +54,24 @@ export interface AdmissionRequest {
   readonly durable?: boolean | undefined;
 }
 
-interface AdmissionInput {
+/** What a call is admitted for. */
+export interface AdmissionInput {
   readonly leases: Pick<AdmissionRequest, 'keys' | 'holders' | 'leaseTime'> & { readonly shared: boolean };
   /** The timeout of the work; milliseconds. */
-  readonly timeout: number;
+  readonly options: { readonly timeout: number };
   readonly registered?: Pick<AdmissionRequest, 'tokens' | 'successors' | 'durable'> | undefined;
   readonly room: number | undefined;
+  /** How long it waits for the locks on the keys' rows, asked for when there is a connection; milliseconds. */
+  readonly waitTime: () => number;
 }
 
 /** The admission request of a call. */
-export function requestOf({ leases, timeout, registered, room }: AdmissionInput, waitTime: number): AdmissionRequest {
+export function requestOf({ leases, options, registered, room, waitTime }: AdmissionInput): AdmissionRequest {
   const { keys, holders, leaseTime, shared } = leases;
-  const workTime = Math.min(timeout + BACKSTOP, LONGEST_TIME);
+  const workTime = Math.min(options.timeout + BACKSTOP, LONGEST_TIME);
   // A caller without a lease (Redis is down) registers no waiting room, so that no holder ends its transaction as that
   // of a former holder.
-  return { keys, holders, leaseTime, workTime, waitTime, room: shared ? undefined : room, ...registered };
+  return { keys, holders, leaseTime, workTime, waitTime: waitTime(), room: shared ? undefined : room, ...registered };
 }
 
 /** Builds the admission statement, with a new attempt id in it. */

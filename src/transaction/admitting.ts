@@ -2,11 +2,10 @@ import type { Alarm } from '../base/clock.js';
 import { type AbortReason, LockTimeoutError, TransactionAbortedError } from '../base/errors.js';
 import type { Connection, Statement } from '../database/database.js';
 import { AWAIT_ROW, OWN_TRANSACTION, START_EPOCH } from '../database/sql.js';
-import { type Admission, requestOf } from './admission.js';
+import type { Admission } from './admission.js';
 import { ANSWER_TIME, BlockerEnd, roomOf } from './blockers.js';
-import type { Call, CallContext } from './call.js';
-import { Opening } from './opening.js';
-import type { EarlierAttempts } from './repetition.js';
+import type { Call, CallContext, EarlierAttempts } from './call.js';
+import { Opening, openingOptions } from './opening.js';
 
 /**
  * How long an admission waits for the lock on the key's row before the blocking transactions are looked for;
@@ -20,22 +19,11 @@ const COMMIT_CHECK = 500;
 
 /** Opens the transaction of a call that has its leases. */
 export function open<Tx, R>(call: Call<Tx, R>, { blocked, staleRow }: EarlierAttempts): Opening<Tx> {
-  const { options, parts, leases, database, registered } = call;
-  const { maxWait, isolationLevel, timeout } = options;
   const before: Statement[] = [];
   if (staleRow !== undefined) before.push({ text: AWAIT_ROW, values: staleRow });
   if (blocked) before.push({ text: OWN_TRANSACTION, values: [] });
-  const request = () => requestOf({ leases, timeout, registered, room: roomOf(call) }, waitTimeOf(call));
-  const hooked = parts.fencing.needsHook(database.rescue);
-  return new Opening(database, {
-    key: leases.key,
-    maxWait,
-    isolationLevel,
-    hooked,
-    evenIfWanted: true,
-    before,
-    request,
-  });
+  const input = { ...call, room: roomOf(call), waitTime: () => waitTimeOf(call), before };
+  return new Opening(call.database, openingOptions(input));
 }
 
 function waitTimeOf<Tx, R>({ deadline, rollsBack }: Call<Tx, R>): number {

@@ -1,4 +1,4 @@
-import type { AttemptTrace } from '../base/call-trace.js';
+import type { CallTrace } from '../base/call-trace.js';
 import { Alarm, Deadline, within } from '../base/clock.js';
 import {
   type ClosedError,
@@ -12,17 +12,16 @@ import {
 } from '../base/errors.js';
 import type { Conductor, Connection, Hook, Operation, Query } from '../database/database.js';
 import { STILL_HERE } from '../database/sql.js';
+import { OrderedWrites } from '../fencing/ordered-writes.js';
 import { fromAdmission, fromGuard } from '../fencing/refusal.js';
 import type { Admission } from './admission.js';
 import { abortAfter, admissionOf, open } from './admitting.js';
 import { ANSWER_TIME, drain, endBackend } from './blockers.js';
-import type { Call, Outcome } from './call.js';
+import type { Call, EarlierAttempts, Outcome } from './call.js';
 import { LEAST_COMMIT_TIME, outcomeOfCommit } from './commit.js';
-import { FencedOperations } from './fenced-operations.js';
 import { Gate } from './gate.js';
 import { InnerEnd } from './inner-end.js';
 import type { Opening } from './opening.js';
-import type { EarlierAttempts } from './repetition.js';
 import { commitFailed, connectionClosed, fromClosedConnection, isLoss } from './rolled-back.js';
 
 /** How an attempt ends. `isUnknown`: nobody can say whether it has committed. */
@@ -49,11 +48,11 @@ export class Attempt<Tx, R> implements Conductor, Hook {
   readonly #isBlocked: boolean;
   readonly #opening: Opening<Tx>;
   readonly #alarm = new Alarm();
-  readonly #trace: AttemptTrace | undefined;
+  readonly #trace: CallTrace | undefined;
   #state: 'opening' | 'working' | 'draining' | 'committing' | 'settled' = 'opening';
   #admission: Admission | undefined;
   #deadline = new Deadline(Number.POSITIVE_INFINITY);
-  #operations: FencedOperations | undefined;
+  #writes: OrderedWrites | undefined;
   #value: R | undefined;
   /** The error of the first write that was refused, and not sent or without effect. */
   #refusal: StaleTokenError | InvalidOptionError | undefined;
@@ -66,7 +65,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
   constructor(call: Call<Tx, R>, opening: Opening<Tx> | undefined, earlier: EarlierAttempts) {
     this.#call = call;
     this.gate = new Gate(call.leases);
-    this.#isBlocked = earlier.blocked;
+    this.#isBlocked = earlier.blocked === true;
     this.#opening = opening ?? open(call, earlier);
     this.#trace = call.trace?.attempt();
     this.#innerEnd = new InnerEnd(call, this.gate);
@@ -111,16 +110,16 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     connection.conductor = this;
     try {
       const admission = await this.#begin(connection);
+      const ask: Query = (...statement) => this.gate.pass(() => connection.query(...statement));
       if (this.#opening.hooked) {
         // Before the work, so that its first writes are sent as its later ones. Through the gate, so that a failure of the
         // connection is found there when the outcome is explained.
-        const ask: Query = (...statement) => this.gate.pass(() => connection.query(...statement));
         const unguarded = parts.fencing.unguarded(database.rescue) ?? (await parts.fencing.readUnguarded(ask));
-        if (unguarded.size > 0) this.#operations = new FencedOperations(this.#call, this, admission.token, unguarded);
+        if (unguarded.size > 0) this.#writes = this.#orderedWrites(unguarded, admission);
       }
       // Otherwise the function would be called although its call was given up since the admission.
       abort.throwIfAborted();
-      await this.#work(tx, close, connection, admission);
+      await this.#work(tx, close, ask, admission);
     } catch (error) {
       await this.#innerEnd.find(connection, this.#admission);
       // The work itself has ended the transaction, so the error that it threw does not tell the outcome.
@@ -155,9 +154,8 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     }
   }
 
-  async #work(tx: Tx, close: () => void, connection: Connection, admission: Admission): Promise<void> {
+  async #work(tx: Tx, close: () => void, ask: Query, admission: Admission): Promise<void> {
     const { abort, database, handover, leases, trace } = this.#call;
-    const ask: Query = (...statement) => this.gate.pass(() => connection.query(...statement));
     const work = () => this.#call.work(tx, admission, ask);
     try {
       this.#value = await abort.race(trace === undefined ? work() : trace.work(work));
@@ -171,6 +169,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
       // and the rest of them would run outside the transaction.
       this.#state = 'draining';
       this.gate.shut(() => this.#closed());
+      const connection = this.#opening.connection as Connection;
       if (this.gate.busy || this.gate.failure !== undefined) await drain(this.#call, this.gate, connection, admission);
     }
     this.#checkCommit();
@@ -294,9 +293,22 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     if (error instanceof StaleTokenError || error instanceof InvalidOptionError) this.#refusal ??= error;
   }
 
-  /** As `Hook.send`. There are no fenced operations where all tables have a guard. */
+  #orderedWrites(unguarded: ReadonlySet<string>, { token }: Admission): OrderedWrites {
+    const { database, leases, parts, registered } = this.#call;
+    const { field, models } = parts.fencing;
+    const isNoMatch = (error: unknown) => database.isNoMatch(error);
+    const fence = { key: leases.key, token, ofHandle: registered !== undefined, field, models, unguarded, isNoMatch };
+    const refused = (error: unknown) => {
+      const named = this.#named(error);
+      this.noteRefusal(named);
+      return named;
+    };
+    return new OrderedWrites(fence, () => this.gate.throwIfShut(), refused);
+  }
+
+  /** As `Hook.send`. They have no order of their own where all tables have a guard. */
   send(operation: Operation): Promise<unknown> {
-    return this.#operations?.send(operation) ?? operation.send(operation.args);
+    return this.#writes?.send(operation) ?? operation.send(operation.args);
   }
 
   /**

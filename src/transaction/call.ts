@@ -130,3 +130,15 @@ export interface Call<Tx, R> extends CallContext {
   /** Where somebody listens. */
   readonly trace?: CallTrace | undefined;
 }
+
+/** What earlier attempts of the same call found. */
+export interface EarlierAttempts {
+  /**
+   * An earlier admission waited in vain for the key's row, although this caller holds the lease.
+   */
+  readonly blocked?: boolean;
+  /** The row whose fence refused an earlier run, if known. */
+  readonly staleRow?: ReturnType<Fencing['rowOf']>;
+  /** Why the last run of the work was rolled back, and until when the admission of the next one may wait. */
+  readonly conflict?: { readonly error: unknown; readonly deadline: Deadline } | undefined;
+}

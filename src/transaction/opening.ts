@@ -6,16 +6,42 @@ import {
   type Connection,
   type Database,
   NotRun,
+  type Query,
   type Statement,
   type StatementResult,
 } from '../database/database.js';
-import { type Admission, type AdmissionRequest, admissionStatement, readAdmission } from './admission.js';
+import {
+  type Admission,
+  type AdmissionInput,
+  type AdmissionRequest,
+  admissionStatement,
+  readAdmission,
+  requestOf,
+} from './admission.js';
 
 export interface OpeningOptions extends ClientTransactionOptions {
   /** Makes the admission request when there is a connection: its wait time is what is left then. */
   readonly request: () => AdmissionRequest;
   /** Statements that run before the admission, in the same transaction. */
+  readonly before?: readonly Statement[] | undefined;
+}
+
+/** What the transaction of a call is opened for. */
+interface OpeningInput extends AdmissionInput {
+  readonly database: { readonly rescue: Query };
+  readonly parts: { readonly fencing: { needsHook(aside: Query): boolean } };
+  readonly options: AdmissionInput['options'] & Pick<ClientTransactionOptions, 'maxWait' | 'isolationLevel'>;
   readonly before?: readonly Statement[];
+  /** Default: true. */
+  readonly evenIfWanted?: boolean;
+}
+
+export function openingOptions(input: OpeningInput): OpeningOptions {
+  const { leases, options, evenIfWanted = true, before } = input;
+  const { maxWait, isolationLevel } = options;
+  const hooked = input.parts.fencing.needsHook(input.database.rescue);
+  const request = () => requestOf(input);
+  return { key: leases.keys[0] as string, maxWait, isolationLevel, hooked, evenIfWanted, before, request };
 }
 
 /** BEGIN and the admission of a turn, which were sent in one flight with the COMMIT of the turn before it. */

@@ -13,7 +13,6 @@ const VALUES: Readonly<Record<keyof typeof texts, readonly unknown[]>> = {
   OWN_TRANSACTION: [],
   STILL_HERE: [],
   OWN_XID: [],
-  IS_STANDBY: [],
   SERVER_TIME: [],
   END_BLOCKERS: [1, 5, '5', 7, 5],
   END_BACKEND: [1, '5', ID],

@@ -1,8 +1,11 @@
+import type { Emit } from '../../../base/events.js';
+import type { ResolvedOptions } from '../../../options/options.js';
+import type { MemoryStore } from '../../../stores/memory.js';
 import type { Lease } from '../../../waiting/lease.js';
 import type { Turn } from '../../../waiting/lease-set.js';
 import { Renewal } from '../../../waiting/renewal.js';
 import type { LeaseRequest } from '../../../waiting/request.js';
-import { WaitingRoom, type WaitingRoomOptions } from '../../../waiting/room.js';
+import { WaitingRoom } from '../../../waiting/room.js';
 import type { LeaseStore } from '../../../waiting/store.js';
 
 /** What is noted of a caller that comes for a key. */
@@ -11,20 +14,20 @@ export interface Arrival {
   failed(error: unknown): void;
 }
 
+/** Called for each caller and key. What it throws, the caller is refused with. */
+export type Arrive = (key: string, resumes?: true) => Arrival;
+
 /** The queues of a fake's calls, which see who comes. */
 export class FakeRoom extends WaitingRoom {
+  readonly store: LeaseStore;
   readonly renewal: Renewal;
-  readonly #arrive: (key: string) => Arrival;
+  readonly #arrive: Arrive;
 
-  /** @param arrive is called for each caller and key. What it throws, the caller is refused with. */
-  constructor(
-    store: LeaseStore,
-    options: WaitingRoomOptions,
-    emit: ConstructorParameters<typeof WaitingRoom>[2],
-    arrive: (key: string) => Arrival,
-  ) {
+  constructor(options: ResolvedOptions, emit: Emit, arrive: Arrive) {
+    const store = (options.memory as MemoryStore).connect(options.keyPrefix, options.name);
     const renewal = new Renewal(store);
     super(store, renewal, emit, options);
+    this.store = store;
     this.renewal = renewal;
     this.#arrive = arrive;
   }
@@ -42,8 +45,9 @@ export class FakeRoom extends WaitingRoom {
   }
 
   override async takeOver(...given: Parameters<WaitingRoom['takeOver']>): Promise<Turn> {
+    const arrival = this.#arrive(given[0].key, true);
     const turn = await super.takeOver(...given);
-    this.#arrive(turn.lease.key).had(turn.lease);
+    arrival.had(turn.lease);
     return turn;
   }
 
