@@ -88,21 +88,15 @@ describeWithShop('$locks.list', () => {
   const shop = new Shop();
 
   const HOSTILE = [
-    'plain',
     'a}b',
     '}',
-    '{',
     '{}',
     '{a}:b}',
     'x:lease',
-    'x}:queue',
-    'x:queue',
     ':',
     '*',
     'a*b?c[d]e\\f',
     'two\nlines\r\n',
-    ' ',
-    "'; DROP TABLE x; --",
     '😀 ｡',
     'z'.repeat(512),
   ];
