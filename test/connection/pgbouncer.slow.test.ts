@@ -86,10 +86,14 @@ function throughPgBouncer(): void {
       const products = await Promise.all(Array.from({ length: 8 }, () => shop.product(100)));
       const sell = async (round: number) => {
         for (const [index, { id, key }] of products.entries()) {
-          await (buyers[(round + index) % 4] as ShopClient).$withLock(key, async (tx) => {
-            const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-            await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
-          });
+          await (buyers[(round + index) % 4] as ShopClient).$withLock(
+            key,
+            async (tx) => {
+              const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+              await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+            },
+            { waitTime: 60_000 },
+          );
         }
       };
       await Promise.all(Array.from({ length: 50 }, (_, round) => sell(round)));
