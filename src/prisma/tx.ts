@@ -90,7 +90,7 @@ type Method = (this: unknown, ...args: unknown[]) => unknown;
  */
 export class FencedTx extends Facade implements Unfinished {
   readonly #key: string;
-  readonly #modelNames: ReadonlySet<string>;
+  readonly #modelNames: { has(name: string): boolean };
   readonly #waiting = new Set<Operation>();
   readonly #inFlight = new Set<{ readonly name: string }>();
   /** The models that were used, by their names on the client. */
@@ -100,7 +100,7 @@ export class FencedTx extends Facade implements Unfinished {
   isClosed = false;
 
   /** @param models their names on the client. */
-  constructor(tx: object, key: string, models: ReadonlySet<string>) {
+  constructor(tx: object, key: string, models: { has(name: string): boolean }) {
     super(tx);
     this.#key = key;
     this.#modelNames = models;

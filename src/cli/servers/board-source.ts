@@ -29,7 +29,6 @@ export function boardSource(context: Context, options: ServerOptions, database: 
   };
   return {
     look: async (recent) => (await source()).look(recent),
-    holderOf: async (key) => (await source()).holderOf(key),
     forceRelease: async (key, holder) => (await source()).forceRelease(key, holder),
     history: async (key) => (await source()).history(key),
     // The address is known from the URL also where the server cannot be reached.
