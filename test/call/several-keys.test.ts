@@ -69,7 +69,7 @@ describeWithShop('several keys', () => {
     const clients = [shop.client().prisma, shop.client().prisma];
     await Promise.all(
       Array.from({ length: 8 }, async (_, loop) => {
-        for (let turn = 0; turn < 25; turn++) await errand(clients[loop % 2] as ShopClient);
+        for (let turn = 0; turn < 10; turn++) await errand(clients[loop % 2] as ShopClient);
       }),
     );
     const left = await Promise.all(products.map(async ({ id }) => [id, (await shop.row(id))?.quantity]));
