@@ -4,6 +4,7 @@ import { namesOf } from '../../src/redis/names.js';
 import { eventually } from '../support/eventually.js';
 import {
   askServer,
+  moveClock,
   type PostgresServer,
   type RedisServer,
   redisUnavailable,
@@ -31,14 +32,14 @@ describe("G5 when a server's wall clock is set", async () => {
   let redis: RedisServer;
   let app: string;
   beforeAll(async () => {
-    [postgres, redis] = await Promise.all([startPostgres({ clock: wallClock }), startRedis({ clock: wallClock })]);
+    [postgres, redis] = await Promise.all([startPostgres({ env: wallClock }), startRedis({ env: wallClock })]);
     app = await setUpShop(postgres);
   });
   afterAll(() => Promise.all([postgres?.stop(), redis?.stop()]));
   const shop = new Shop(() => ({ postgres: app, redis: redis.url, admin: postgres.url }));
   afterEach(() => {
-    postgres.moveClock(0);
-    redis.moveClock(0);
+    moveClock(postgres, 0);
+    moveClock(redis, 0);
   });
 
   /** A holder in a process of its own that has written its row and not committed. */
@@ -72,8 +73,8 @@ describe("G5 when a server's wall clock is set", async () => {
 
   test('the clocks are moved, in both directions', async () => {
     for (const ahead of [HOUR, -HOUR, 0]) {
-      postgres.moveClock(ahead);
-      redis.moveClock(ahead);
+      moveClock(postgres, ahead);
+      moveClock(redis, ahead);
       const { postgres: ofPostgres, redis: ofRedis } = await nowOf();
       expect(Math.abs(ofPostgres - Date.now() - ahead)).toBeLessThan(60_000);
       expect(Math.abs(ofRedis - Date.now() - ahead)).toBeLessThan(60_000);
@@ -84,7 +85,7 @@ describe("G5 when a server's wall clock is set", async () => {
     test('an hour back: a crashed holder delays a newcomer by its lease', async () => {
       const { worker, id, key } = await holder();
       await worker.kill();
-      redis.moveClock(-HOUR);
+      moveClock(redis, -HOUR);
       const { quantity, after } = await contender(id, key).sold;
       expect(quantity).toBe(9);
       expect(after).toBeLessThan(LEASE + WORK);
@@ -95,7 +96,7 @@ describe("G5 when a server's wall clock is set", async () => {
       const { sold } = contender(id, key);
       await waits(key);
       await worker.kill();
-      redis.moveClock(-HOUR);
+      moveClock(redis, -HOUR);
       const { quantity, after } = await sold;
       expect(quantity).toBe(9);
       expect(after).toBeLessThan(3 * LEASE + WORK);
@@ -105,7 +106,7 @@ describe("G5 when a server's wall clock is set", async () => {
       const { worker, id, key } = await holder();
       const { sold } = contender(id, key);
       await waits(key);
-      redis.moveClock(HOUR);
+      moveClock(redis, HOUR);
       expect((await sold).quantity).toBe(9);
       worker.send({ type: 'go on' });
       expect((await worker.next('end'))['code']).toBe('LOCK_LOST');
@@ -113,10 +114,10 @@ describe("G5 when a server's wall clock is set", async () => {
     });
 
     test('an hour ahead and back again: nobody is left waiting for what was set in between', async () => {
-      redis.moveClock(HOUR);
+      moveClock(redis, HOUR);
       const { worker, id, key } = await holder();
       await worker.kill();
-      redis.moveClock(0);
+      moveClock(redis, 0);
       const { quantity, after } = await contender(id, key).sold;
       expect(quantity).toBe(9);
       expect(after).toBeLessThan(LEASE + WORK);
@@ -146,7 +147,7 @@ describe("G5 when a server's wall clock is set", async () => {
       await inside.opened;
       const next = contender(id, key);
       await waits(key);
-      postgres.moveClock(ahead);
+      moveClock(postgres, ahead);
       await new Promise((resolve) => setTimeout(resolve, 2 * LEASE));
       goOn.open();
       await selling;
@@ -160,7 +161,7 @@ describe("G5 when a server's wall clock is set", async () => {
     ])('an hour %s: a frozen holder delays the others by its lease, and writes nothing', async (_, ahead) => {
       const { worker, id, key } = await holder();
       worker.freeze();
-      postgres.moveClock(ahead);
+      moveClock(postgres, ahead);
       const { quantity, after } = await contender(id, key).sold;
       expect(quantity).toBe(9);
       expect(after).toBeLessThan(LEASE + WORK);
