@@ -333,7 +333,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'given back while the successor works',
     file: 'src/waiting/key-queue.ts',
-    change: [['        if (this.#turns === 0) this.#passOn(lease);', '        this.#passOn(lease);']],
+    change: [["        if (this.#turns === 0) this.#passOn(lease, 'lease');", "        this.#passOn(lease, 'lease');"]],
     tests: ['test/call/chain', 'test/waiting/hand-over'],
     why: 'Another process would have the key beside it.',
   },

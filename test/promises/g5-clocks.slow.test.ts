@@ -5,6 +5,7 @@ import { forget } from '../call/handle-work.js';
 import { eventually } from '../support/eventually.js';
 import {
   askServer,
+  moveClock,
   type PostgresServer,
   type RedisServer,
   redisUnavailable,
@@ -32,14 +33,14 @@ describe("G5 when a server's wall clock is set", async () => {
   let redis: RedisServer;
   let app: string;
   beforeAll(async () => {
-    [postgres, redis] = await Promise.all([startPostgres({ clock: wallClock }), startRedis({ clock: wallClock })]);
+    [postgres, redis] = await Promise.all([startPostgres({ env: wallClock }), startRedis({ env: wallClock })]);
     app = await setUpShop(postgres);
   });
   afterAll(() => Promise.all([postgres?.stop(), redis?.stop()]));
   const shop = new Shop(() => ({ postgres: app, redis: redis.url, admin: postgres.url }));
   afterEach(() => {
-    postgres.moveClock(0);
-    redis.moveClock(0);
+    moveClock(postgres, 0);
+    moveClock(redis, 0);
   });
 
   /** A holder in a process of its own that has written its row and not committed. */
@@ -78,8 +79,8 @@ describe("G5 when a server's wall clock is set", async () => {
 
   test('the clocks are moved, in both directions', async () => {
     for (const ahead of [HOUR, -HOUR, 0]) {
-      postgres.moveClock(ahead);
-      redis.moveClock(ahead);
+      moveClock(postgres, ahead);
+      moveClock(redis, ahead);
       const { postgres: ofPostgres, redis: ofRedis } = await nowOf();
       expect(Math.abs(ofPostgres - Date.now() - ahead)).toBeLessThan(60_000);
       expect(Math.abs(ofRedis - Date.now() - ahead)).toBeLessThan(60_000);
@@ -90,7 +91,7 @@ describe("G5 when a server's wall clock is set", async () => {
     test('an hour back: a crashed holder delays a newcomer by its lease', async () => {
       const { worker, id, key } = await holder();
       await worker.kill();
-      redis.moveClock(-HOUR);
+      moveClock(redis, -HOUR);
       const { quantity, after } = await contender(id, key).sold;
       expect(quantity).toBe(9);
       expect(after).toBeLessThan(LEASE + WORK);
@@ -101,7 +102,7 @@ describe("G5 when a server's wall clock is set", async () => {
       const { sold } = contender(id, key);
       await waits(key);
       await worker.kill();
-      redis.moveClock(-HOUR);
+      moveClock(redis, -HOUR);
       const { quantity, after } = await sold;
       expect(quantity).toBe(9);
       expect(after).toBeLessThan(3 * LEASE + WORK);
@@ -111,7 +112,7 @@ describe("G5 when a server's wall clock is set", async () => {
       const { worker, id, key } = await holder();
       const { sold } = contender(id, key);
       await waits(key);
-      redis.moveClock(HOUR);
+      moveClock(redis, HOUR);
       expect((await sold).quantity).toBe(9);
       worker.send({ type: 'go on' });
       expect((await worker.next('end'))['code']).toBe('LOCK_LOST');
@@ -119,10 +120,10 @@ describe("G5 when a server's wall clock is set", async () => {
     });
 
     test('an hour ahead and back again: nobody is left waiting for what was set in between', async () => {
-      redis.moveClock(HOUR);
+      moveClock(redis, HOUR);
       const { worker, id, key } = await holder();
       await worker.kill();
-      redis.moveClock(0);
+      moveClock(redis, 0);
       const { quantity, after } = await contender(id, key).sold;
       expect(quantity).toBe(9);
       expect(after).toBeLessThan(LEASE + WORK);
@@ -152,7 +153,7 @@ describe("G5 when a server's wall clock is set", async () => {
       await inside.opened;
       const next = contender(id, key);
       await waits(key);
-      postgres.moveClock(ahead);
+      moveClock(postgres, ahead);
       await new Promise((resolve) => setTimeout(resolve, 2 * LEASE));
       goOn.open();
       await selling;
@@ -166,7 +167,7 @@ describe("G5 when a server's wall clock is set", async () => {
     ])('an hour %s: a frozen holder delays the others by its lease, and writes nothing', async (_, ahead) => {
       const { worker, id, key } = await holder();
       worker.freeze();
-      postgres.moveClock(ahead);
+      moveClock(postgres, ahead);
       const { quantity, after } = await contender(id, key).sold;
       expect(quantity).toBe(9);
       expect(after).toBeLessThan(LEASE + WORK);
@@ -190,11 +191,11 @@ describe("G5 when a server's wall clock is set", async () => {
         const { sold } = contender(id, key, client);
         await shop.blocked('fenced_lock.admit(');
         // No time limit of Postgres ends its statement now: it stands in the line for the key's row.
-        postgres.moveClock(-HOUR);
+        moveClock(postgres, -HOUR);
         const [{ status }] = await Promise.allSettled([sold]);
         if (status === 'fulfilled' && rounds < 5) {
           // The clock was moved too late: after half a second it had the holder's transaction ended.
-          postgres.moveClock(0);
+          moveClock(postgres, 0);
           continue;
         }
         await expect(sold).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });

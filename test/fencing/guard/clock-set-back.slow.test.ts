@@ -2,7 +2,13 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { admitByHand, tokensOf } from '../../support/admit-by-hand.js';
 import { guardSql } from '../../support/fence-world.js';
-import { type PostgresServer, startPostgres, wallClock, wallClocksUnavailable } from '../../support/servers/index.js';
+import {
+  moveClock,
+  type PostgresServer,
+  startPostgres,
+  wallClock,
+  wallClocksUnavailable,
+} from '../../support/servers/index.js';
 import { setUpShop } from '../../support/shop-database.js';
 
 const HOUR = 3_600_000;
@@ -26,7 +32,7 @@ describe('where the clock of Postgres is set back behind BEGIN, the guard under 
   let postgres: PostgresServer;
   let holder: pg.Client;
   beforeAll(async () => {
-    postgres = await startPostgres({ clock: wallClock });
+    postgres = await startPostgres({ env: wallClock });
     await setUpShop(postgres);
     holder = new pg.Client({ connectionString: postgres.url });
     await holder.connect();
@@ -42,12 +48,12 @@ describe('where the clock of Postgres is set back behind BEGIN, the guard under 
     const { rows } = await holder.query<{ answer: string }>(admitByHand({ keys: ['a'] }));
     const [token = ''] = tokensOf(rows[0]?.answer ?? '');
     await holder.query('BEGIN');
-    postgres.moveClock(-HOUR);
+    moveClock(postgres, -HOUR);
     try {
       await holder.query(right(token));
       expect((await holder.query('INSERT INTO proved VALUES (1)')).rowCount).toBe(1);
     } finally {
-      postgres.moveClock(0);
+      moveClock(postgres, 0);
       await holder.query('ROLLBACK');
     }
   });

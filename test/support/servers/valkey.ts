@@ -14,5 +14,5 @@ const UNAVAILABLE =
 export async function startValkey(args: readonly string[] = []): Promise<RedisServer> {
   const program = redisOnPath(['valkey-server']);
   if (program === undefined) throw new ServerUnavailable(UNAVAILABLE);
-  return await startProgram({ ...program, clock: wallClock }, args);
+  return await startProgram({ ...program, env: wallClock }, args);
 }
