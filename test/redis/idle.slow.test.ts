@@ -20,7 +20,7 @@ describeWithShop('behind what cuts idle connections', () => {
     const [holder, contender] = [make(), make()];
     const key = someKey();
     const { lease, end } = await holder.acquire(key, { leaseTime: 4_500 });
-    holder.renewal.add(lease, true);
+    holder.renewal.add(lease);
     const waiting = contender.acquire(key);
     await holder.store.extended.reach(4);
     expect(holder.store.extensions.flatMap(({ answers }) => answers)).toEqual(Array(4).fill('extended'));
@@ -54,7 +54,7 @@ describeWithShop('behind what cuts idle connections', () => {
     const { proxy, make } = await way(500, 'forgotten');
     const holder = make({ redis: { socketTimeout: 600 } });
     const { lease } = await holder.acquire(someKey(), { leaseTime: 9_000 });
-    holder.renewal.add(lease, true);
+    holder.renewal.add(lease);
     await holder.store.extended.reach(3);
     expect(holder.store.extensions.flatMap(({ answers }) => answers)).toEqual(Array(3).fill('extended'));
     expect(proxy.ended).toBeGreaterThan(2);

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { LockUnavailableError } from '../../src/base/errors.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { FallbackStore } from '../../src/stores/fallback.js';
-import { eventually, untilHolds } from '../support/eventually.js';
+import { untilHolds } from '../support/eventually.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { Actor, FOR_EVER, holderOf, leaseName, someKey } from '../waiting/actors.js';
 import { ObservedStore } from '../waiting/observed-store.js';
@@ -71,35 +71,20 @@ describeWithRedis('a Redis that cannot be reached, where Postgres may keep order
     });
   });
 
-  test('a call that must not share waits for it, is refused with the cause, and the one behind it gets on', async () => {
+  test('a call that must not share is refused at once with the cause, and the one behind it gets on', async () => {
     const { actor } = make();
     const key = someKey();
     await actor.redis.ping();
     await whileFrozen(async () => {
-      const handle = actor.acquire(key, { mayShare: false, waitTime: 1_000 });
+      const handle = actor.acquire(key, { mayShare: false });
       const call = actor.acquire(key);
       await expect(handle).rejects.toBeInstanceOf(LockUnavailableError);
       await expect(handle).rejects.toMatchObject({ cause: { message: expect.stringContaining('answer') } });
       const turn = await call;
       // Nor does one share that comes when somebody else does already.
-      const late = actor.acquire(key, { mayShare: false, waitTime: 300 });
+      const late = actor.acquire(key, { mayShare: false });
       turn.end();
       await expect(late).rejects.toBeInstanceOf(LockUnavailableError);
-    });
-  });
-
-  test('a call that comes while another one waits for it does not wait for the next look', async () => {
-    const { actor } = make();
-    await actor.redis.ping();
-    await whileFrozen(async () => {
-      const key = someKey();
-      const handle = actor.acquire(key, { mayShare: false, waitTime: 120_000 });
-      const failed = () => actor.events.filter((event) => event.type === 'look-failed' && event.key === key).length;
-      // The pause behind this one is half a second.
-      await eventually('looks have failed', async () => failed() >= 6);
-      (await actor.acquire(key, { signal: AbortSignal.timeout(250) })).end();
-      void actor.room.close();
-      await expect(handle).rejects.toMatchObject({ code: 'CLOSED' });
     });
   });
 
