@@ -1,5 +1,4 @@
 import { describe, expect, test, vi } from 'vitest';
-import { LockTimeoutError } from '../../src/base/errors.js';
 import { describeWithShop } from '../support/shop.js';
 import { someKey, Tally } from './actors.js';
 import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage, sites } from './watched-redis.js';
@@ -27,20 +26,6 @@ describeWithShop('the callers of one process', () => {
       await holder.release(first);
       await Promise.all(callers);
       expect(order).toEqual(Array.from({ length: 20 }, (_, index) => index));
-    });
-
-    test('one without a wait time is refused at once where another one is before it, and Redis is not asked', async () => {
-      const [holder, caller] = [actor(), actor()];
-      const key = someKey();
-      const first = await holder.acquire(key);
-      const second = holder.acquire(key);
-      await expect(holder.acquire(key, { waitTime: 0 })).rejects.toBeInstanceOf(LockTimeoutError);
-      const { turn } = await asleep(caller, key);
-      await expect(caller.acquire(key, { waitTime: 0 })).rejects.toBeInstanceOf(LockTimeoutError);
-      expect([holder.store.looks.count, caller.store.looks.count]).toEqual([1, 2]);
-      first.end();
-      await holder.release(await second);
-      await caller.release(await turn);
     });
 
     test('each gives back what it has ahead when it is about to wait, and one that need not wait keeps it', async () => {
@@ -83,5 +68,17 @@ describeWithShop('the callers of one process', () => {
     expect(called.count).toBe(300);
     await expectNothingLeft(stage(), actor, key);
     await expectFree(stage(), key);
+  });
+
+  test('processes that hear of a turn that is not theirs send nothing', async () => {
+    const [holder, contender, bystander, key] = [direct(), direct(), direct(), someKey()];
+    const first = await holder.acquire(key);
+    const { turn } = await asleep(contender, key);
+    await asleep(bystander, key);
+    await holder.release(first);
+    await turn;
+    await bystander.store.heard.reach(1);
+    expect(bystander.store.wakeUps).toEqual([{ turn: (await turn).lease.holder, expiresIn: 1_000 }]);
+    expect(bystander.store.looks.count).toBe(2);
   });
 });

@@ -1,10 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { expect, inject, test, vi } from 'vitest';
 import { namesOf } from '../../src/redis/names.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithShop, gate } from '../support/shop.js';
-import { Actor, PREFIX, queueName, someKey } from './actors.js';
+import { Actor, PREFIX, someKey } from './actors.js';
 import { asleep, direct, setStage } from './watched-redis.js';
 
 vi.mock('../../src/base/clock.js', async (original) => {
@@ -20,7 +19,7 @@ async function _killSubscriber(admin: Redis, connectionName: string): Promise<vo
 }
 
 describeWithShop('wake-ups that are lost, late or wrong cost time only', () => {
-  const stage = setStage();
+  const _stage = setStage();
   const wakeOf = (key: string) => namesOf(PREFIX, key).wake;
 
   test('a subscriber whose line goes silent is found by its ping, and the key with it', async () => {
@@ -43,20 +42,5 @@ describeWithShop('wake-ups that are lost, late or wrong cost time only', () => {
     await contender.release(await turn);
     expect(contender.events[0]).toMatchObject({ type: 'subscriber-down' });
     await proxy.close();
-  });
-
-  test('messages that mean nothing to it make it look, and leave it in its place', async () => {
-    const [holder, contender, key] = [direct(), direct(), someKey()];
-    const first = await holder.acquire(key);
-    const { turn } = await asleep(contender, key);
-    const places = await stage().admin.lrange(queueName(key), 0, -1);
-    for (const message of ['look', 'look', '', 'nonsense', `${randomUUID()} nonsense`, ' ', `${randomUUID()} -5`]) {
-      await stage().admin.publish(wakeOf(key), message);
-    }
-    await contender.store.heard.reach(7);
-    expect(await stage().admin.lrange(queueName(key), 0, -1)).toEqual(places);
-    expect(contender.room.waitingByKey().get(key)).toBe(1);
-    await holder.release(first);
-    await contender.release(await turn);
   });
 });

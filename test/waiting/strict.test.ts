@@ -38,19 +38,4 @@ describeWithShop("fairness: 'strict'", () => {
     for (const actor of Object.values(actors)) await expectNothingLeft(stage(), actor, key);
     await expectFree(stage(), key);
   });
-
-  test('callers that come at the same moment have places in the order in which they called', async () => {
-    const [holder, actor, key] = [strict(), strict(), someKey()];
-    const first = await holder.acquire(key);
-    const served: number[] = [];
-    const callers = Array.from({ length: 10 }, async (_, index) => {
-      const turn = await actor.acquire(key);
-      served.push(index);
-      await actor.release(turn);
-    });
-    await queued(key, 10);
-    await holder.release(first);
-    await Promise.all(callers);
-    expect(served).toEqual(Array.from({ length: 10 }, (_, index) => index));
-  });
 });
