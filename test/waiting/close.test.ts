@@ -6,11 +6,6 @@ import { holderOf, leaseName, queueName, someKey, turnOfLoop } from './actors.js
 import { claimOf } from './claims.js';
 import { asleep, direct, expectFree, expectNothingLeft, setStage } from './watched-redis.js';
 
-vi.mock('../../src/base/clock.js', async (original) => {
-  const { counted } = await import('./counted-clock.js');
-  return counted(await original());
-});
-
 /** Of a takeover. */
 const forLong = () => ({ renew: true, signal: undefined, deadline: new Deadline(60_000) });
 

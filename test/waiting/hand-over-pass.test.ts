@@ -6,9 +6,8 @@ import { asleep, direct, sentAbout, setStage } from './watched-redis.js';
 
 // A busy machine may stop a process at any place. So time passes only where a test says so.
 vi.mock('../../src/base/clock.js', async (original) => {
-  const { counted } = await import('./counted-clock.js');
   const { stopped } = await import('./stopped-clock.js');
-  return stopped(counted(await original()));
+  return stopped(await original());
 });
 
 describeWithShop('a turn that passes the key on', () => {

@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { now } from '../../src/base/clock.js';
 import type { Emit } from '../../src/base/events.js';
 import { namesOf } from '../../src/redis/names.js';
@@ -8,11 +8,6 @@ import { eventually } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
 import { type Actor, type Asked, holderOf, leaseName, PREFIX, someKey } from './actors.js';
 import { direct, expectFree, expectNothingLeft, sentAbout, setStage } from './watched-redis.js';
-
-vi.mock('../../src/base/clock.js', async (original) => {
-  const { counted } = await import('./counted-clock.js');
-  return counted(await original());
-});
 
 describeWithShop('the hand-over inside a process', () => {
   const stage = setStage();

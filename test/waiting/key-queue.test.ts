@@ -1,15 +1,10 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { LockTimeoutError, LockUnavailableError } from '../../src/base/errors.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { untilHolds } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
 import { holderOf, leaseName, someKey } from './actors.js';
 import { direct, expectNothingLeft, setStage, throughProxy } from './watched-redis.js';
-
-vi.mock('../../src/base/clock.js', async (original) => {
-  const { counted } = await import('./counted-clock.js');
-  return counted(await original());
-});
 
 describeWithShop('a contender', () => {
   const stage = setStage();

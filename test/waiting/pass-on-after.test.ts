@@ -7,9 +7,8 @@ import { direct, setStage } from './watched-redis.js';
 
 // A busy machine may stop a process at any place. So time passes only where a test says so.
 vi.mock('../../src/base/clock.js', async (original) => {
-  const { counted } = await import('./counted-clock.js');
   const { stopped } = await import('./stopped-clock.js');
-  return stopped(counted(await original()));
+  return stopped(await original());
 });
 
 describeWithShop('the time for which a process keeps a key from others that wait', () => {

@@ -4,11 +4,6 @@ import { describeWithShop } from '../support/shop.js';
 import { leaseName, someKey } from './actors.js';
 import { asleep, direct, expectNothingLeft, setStage, throughProxy } from './watched-redis.js';
 
-vi.mock('../../src/base/clock.js', async (original) => {
-  const { counted } = await import('./counted-clock.js');
-  return counted(await original());
-});
-
 describeWithShop("the caller's signal", () => {
   const stage = setStage();
   const reason = new Error('the caller went home');

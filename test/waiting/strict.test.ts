@@ -1,13 +1,8 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
 import { queueName, someKey } from './actors.js';
 import { direct, expectFree, expectNothingLeft, setStage } from './watched-redis.js';
-
-vi.mock('../../src/base/clock.js', async (original) => {
-  const { counted } = await import('./counted-clock.js');
-  return counted(await original());
-});
 
 describeWithShop("fairness: 'strict'", () => {
   const stage = setStage();
