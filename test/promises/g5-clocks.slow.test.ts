@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { FencedLockEvent } from '../../src/index.js';
 import { namesOf } from '../../src/redis/names.js';
-import { forget } from '../call/handle-work.js';
 import { eventually } from '../support/eventually.js';
 import {
   askServer,
@@ -66,11 +65,6 @@ describe("G5 when a server's wall clock is set", async () => {
       'somebody waits',
       async () => (await askServer(redis.url, 'LLEN', namesOf('fenced-lock:', key).queue)) === 1,
     );
-  /** Sessions that wait for a lock of another one. */
-  const waiting = async () => {
-    const { rowCount } = await shop.admin.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
-    return rowCount;
-  };
   const nowOf = async () => {
     const { rows } = await shop.admin.query<{ now: Date }>('SELECT clock_timestamp() AS now');
     const [seconds] = (await askServer(redis.url, 'TIME')) as [string];
@@ -175,36 +169,6 @@ describe("G5 when a server's wall clock is set", async () => {
       worker.send({ type: 'go on' });
       expect((await worker.next('end'))['code']).not.toBe('committed');
       expect((await shop.row(id))?.quantity).toBe(9);
-    });
-
-    test('an hour back: a contender that waited in Postgres already is told so, and is in nobody’s way', async () => {
-      for (let rounds = 0; ; rounds++) {
-        const { worker, id, key } = await holder();
-        worker.freeze();
-        const client = shop.client();
-        // One that has met a holder has its admission behind the lease, and not beside the look for it.
-        await client.prisma.$tryWithLock(key, () => {});
-        // What that had begun beside its look is over.
-        await eventually('nobody waits in Postgres', async () => (await waiting()) === 0);
-        // Its lease and its transaction would end together: whoever waits for the one hardly meets the other.
-        await forget(shop, key);
-        const { sold } = contender(id, key, client);
-        await shop.blocked('fenced_lock.admit(');
-        // No time limit of Postgres ends its statement now: it stands in the line for the key's row.
-        moveClock(postgres, -HOUR);
-        const [{ status }] = await Promise.allSettled([sold]);
-        if (status === 'fulfilled' && rounds < 5) {
-          // The clock was moved too late: after half a second it had the holder's transaction ended.
-          moveClock(postgres, 0);
-          continue;
-        }
-        await expect(sold).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
-        const { quantity, after } = await contender(id, key).sold;
-        expect(quantity).toBe(9);
-        expect(after).toBeLessThan(LEASE + WORK);
-        expect((await shop.row(id))?.quantity).toBe(9);
-        return;
-      }
     });
   });
 });

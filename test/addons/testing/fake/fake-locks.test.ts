@@ -668,11 +668,12 @@ describe('a mock', () => {
 test('a write on the client, in the function of a lock, is refused; a lock in a plain `$transaction` of the mock, too', async () => {
   const update = vi.fn(async () => 1);
   const tx = { stock: { update } };
-  const { prisma } = fakeLocks({ ...tx, $transaction: (work: (tx: object) => unknown) => work(tx) });
+  const { prisma } = fakeLocks({ ...tx, $transaction: vi.fn((work: (tx: object) => unknown) => work(tx)) });
   expect(await codeOf(prisma.$withLock('k', () => prisma['stock'].update()))).toBe('INSIDE_TRANSACTION');
   expect(await codeOf(prisma.$withLock('k', (own) => void own['stock'].update()))).toBe('TRANSACTION_ABORTED');
   expect(update).not.toHaveBeenCalled();
   expect(await prisma['$transaction']((own: AnyClient) => own['stock'].update())).toBe(1);
+  expect(prisma['$transaction']).toHaveBeenCalledTimes(1);
   for (const lock of [() => prisma.$withLock('k', () => {}), (own: AnyClient) => own.$withLock('k', () => {})]) {
     expect(await codeOf(prisma['$transaction'](async (own: AnyClient) => await lock(own)))).toBe('INSIDE_TRANSACTION');
   }
