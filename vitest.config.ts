@@ -18,7 +18,9 @@ const AT_REST = [
   'test/base/scope.test.ts',
   'test/support.test/fault-proxy.test.ts',
   'test/addons/board/live.test.ts',
+  'test/addons/board/poller.test.ts',
   'test/addons/board/requests.test.ts',
+  'test/addons/board/same-numbers.test.ts',
 ];
 /** Files that replace a module or a global before the package is loaded: each needs modules of its own. */
 const REPLACING = readdirSync('test', { recursive: true, encoding: 'utf8' })
