@@ -84,7 +84,7 @@ export class MemoryLeases {
       if (first.holder === own) return own;
       if (!first.receiver.hears(key)) continue;
       this.put(key, first.holder, OFFER_TIME);
-      if (!quietly) this.tell(key, { turn: first.holder, expiresIn: OFFER_TIME });
+      if (!quietly) this.tell(key, { offeredTo: first.holder, expiresIn: OFFER_TIME });
       return first.holder;
     }
     return undefined;

@@ -46,7 +46,7 @@ describeWithShop('behind what cuts idle connections', () => {
     await holder.release(turn);
     const { lease } = await waiting;
     // The looks are those of a connection for wake-ups that is made anew, because the client has connected again.
-    expect(contender.store.wakeUps).toEqual(['look', 'look', { turn: lease.holder, expiresIn: 1_000 }]);
+    expect(contender.store.wakeUps).toEqual(['look', 'look', { offeredTo: lease.holder, expiresIn: 1_000 }]);
   });
 
   test('connections that are forgotten without a word: socketTimeout replaces them', async () => {

@@ -99,7 +99,7 @@ describeWithRedis('a Redis that is shared', (redis) => {
       const theirs = await waiting[1];
       await contender.store.heard.reach(1);
       // An offer that is somebody else's: no reason to look before it has ended.
-      expect(contender.store.wakeUps).toEqual([{ turn: theirs.lease.holder, expiresIn: 1_000 }]);
+      expect(contender.store.wakeUps).toEqual([{ offeredTo: theirs.lease.holder, expiresIn: 1_000 }]);
       expect(contender.store.answers.count).toBe(2);
 
       await nextDoor.release(theirs);

@@ -3,8 +3,8 @@ import { now } from '../../src/base/clock.js';
 import { type RedisServer, startQuorum } from '../support/servers/index.js';
 import { describeWithGroup } from '../support/site-suite.js';
 import { someKey } from '../waiting/actors.js';
-import { overUnevenLine } from '../waiting/uneven-line.js';
 import { polled, QuorumActor, type QuorumOptions } from './quorum-actor.js';
+import { overUnevenLine } from './uneven-line.js';
 
 const ROUNDS = Number(process.env['FENCED_LOCK_ROUNDS'] ?? 50);
 const CONTENDERS = 8;
