@@ -4,7 +4,6 @@ import type { BoardTurn } from '../source.js';
 import { bars } from './chart.js';
 import type { Key, State } from './state.js';
 import { byId, clock, counted, duration, element, number, redraw, shown, shownText } from './text.js';
-import { consequences, oldFacts } from './words.js';
 
 /** So often the last turns of the key are asked for at most; milliseconds. */
 const TURNS_EVERY = 1_000;
@@ -37,16 +36,17 @@ export class Details {
   draw(): void {
     if (this.#key === undefined) return;
     const key = this.#present;
-    const { happened, token } = this.#state.status ?? {};
-    redraw(byId('old'), oldFacts(this.#state));
-    byId('old').hidden = !this.#state.isOld;
+    const { isOld, asOf, status } = this.#state;
+    const old = `The keys cannot be read now. All of this is ${asOf}, and may be different by now.`;
+    redraw(byId('old'), isOld ? old : '');
+    byId('old').hidden = !isOld;
     redraw(byId('chart'), key?.bars ?? null, () =>
       key ? [bars(key.bars, Math.max(1, ...key.bars), `${counted(key.total, 'turn')} in five minutes`, 64)] : ['none'],
     );
     this.#drawFacts(key);
     this.#drawWaiters(key);
-    byId('own-turns').hidden = happened === undefined;
-    byId('force').hidden = token === undefined;
+    byId('own-turns').hidden = status?.happened === undefined;
+    byId('force').hidden = status?.token === undefined;
     void this.#readTurns(this.#key);
   }
 
@@ -107,8 +107,9 @@ export class Details {
   /** Nothing is taken but from the holder that the question has named. */
   async #take(): Promise<void> {
     const [name, key] = [this.#key, this.#present];
-    const from = key?.holder === undefined ? 'its next holder' : shownText(holderOf(key));
-    if (!confirm(`Take this key from ${from}?\n\n${consequences(this.#state, key)}`)) return;
+    if ((key?.holder ?? key?.transaction ?? key?.problem) === undefined)
+      return redraw(byId('said'), 'Nobody has this key.');
+    if (!confirm(question(this.#state, key as Key))) return;
     redraw(byId('said'), 'Releasing …');
     const { released, error } = await asked('force-release', {
       method: 'POST',
@@ -117,8 +118,23 @@ export class Details {
     });
     // The dialog was closed meanwhile, or shows another key.
     if (this.#key !== name) return;
-    redraw(byId('said'), error ?? (released ? 'The key was taken from its holder.' : 'The key was free already.'));
+    redraw(byId('said'), error ?? (released ? 'The key was taken.' : 'The key was free already.'));
   }
+}
+
+/** What a force release does, with what is known of the key now. */
+export function question({ isOld, asOf }: Pick<State, 'isOld' | 'asOf'>, key: Key): string {
+  const isHeld = key.holder !== undefined;
+  const from = isHeld ? shownText(holderOf(key)) : 'what keeps it without a lease';
+  const old = isOld ? `This is ${asOf}, and may be different by now. ` : '';
+  const elsewhere = isHeld ? ' If it works in another one, it goes on there.' : '';
+  const work =
+    key.transaction === undefined
+      ? `No transaction of it is open in this database; if one is opened by then, it is ended and rolled back.${elsewhere}`
+      : `Its open transaction (Postgres backend ${key.transaction.pid}) is ended and rolled back.`;
+  const later = isHeld ? 'Later writes of that holder in this database are refused as stale. ' : '';
+  const next = 'The next process that waits gets the key. Nothing that was committed is lost.';
+  return `Take this key from ${from}?\n\n${old}${work} ${later}${next}`;
 }
 
 interface Answer {
