@@ -4,9 +4,8 @@ import { BLANKS } from '../../cli/operator.js';
 
 // The page's own modules, which are compiled for a browser.
 const ofPage = (file: string) => import(new URL(`../../../src/addons/board/page/${file}`, import.meta.url).href);
-const { State } = await ofPage('state.ts');
+const { question, State } = await ofPage('state.ts');
 const { shownText } = await ofPage('text.ts');
-const { question } = await ofPage('details.ts');
 
 const SEEN = new Date(2026, 0, 2, 2, 54, 56).getTime();
 const KEYS = { all: true, keys: [], gone: [] };

@@ -2,8 +2,8 @@
 
 import type { BoardTurn } from '../source.js';
 import { bars } from './chart.js';
-import type { Key, State } from './state.js';
-import { byId, clock, counted, duration, element, number, redraw, shown, shownText } from './text.js';
+import { holderOf, type Key, question, type State } from './state.js';
+import { byId, clock, counted, duration, element, number, redraw, shown } from './text.js';
 
 /** So often the last turns of the key are asked for at most; milliseconds. */
 const TURNS_EVERY = 1_000;
@@ -122,21 +122,6 @@ export class Details {
   }
 }
 
-/** What a force release does, with what is known of the key now. */
-export function question({ isOld, asOf }: Pick<State, 'isOld' | 'asOf'>, key: Key): string {
-  const isHeld = key.holder !== undefined;
-  const from = isHeld ? shownText(holderOf(key)) : 'what keeps it without a lease';
-  const old = isOld ? `This is ${asOf}, and may be different by now. ` : '';
-  const elsewhere = isHeld ? ' If it works in another one, it goes on there.' : '';
-  const work =
-    key.transaction === undefined
-      ? `No transaction of it is open in this database; if one is opened by then, it is ended and rolled back.${elsewhere}`
-      : `Its open transaction (Postgres backend ${key.transaction.pid}) is ended and rolled back.`;
-  const later = isHeld ? 'Later writes of that holder in this database are refused as stale. ' : '';
-  const next = 'The next process that waits gets the key. Nothing that was committed is lost.';
-  return `Take this key from ${from}?\n\n${old}${work} ${later}${next}`;
-}
-
 interface Answer {
   readonly turns?: readonly BoardTurn[];
   readonly released?: boolean;
@@ -166,9 +151,4 @@ function turnItem({ turn, token, admittedAt, duration: took, outcome, process, e
     ),
     element('span', { class: 'said' }, shown(more.filter(Boolean).join(', '))),
   );
-}
-
-/** The name of its process, if it is known, with its id in brackets. */
-function holderOf({ holder = '', process }: Key): string {
-  return process === undefined ? holder : `${process} (${holder})`;
 }

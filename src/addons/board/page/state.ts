@@ -2,7 +2,7 @@
 
 import type { Row } from '../keys.js';
 import type { Status } from '../poller.js';
-import { clock } from './text.js';
+import { clock, shownText } from './text.js';
 
 /** How long a bar of a chart is; seconds. As in src/addons/board/keys.ts. */
 const BAR = 5;
@@ -90,4 +90,24 @@ export class State {
       this.tokens.splice(TOKENS);
     }
   }
+}
+
+/** The name of its process, if it is known, with its id in brackets. */
+export function holderOf({ holder = '', process }: Key): string {
+  return process === undefined ? holder : `${process} (${holder})`;
+}
+
+/** What a force release does, with what is known of the key now. */
+export function question({ isOld, asOf }: State, key: Key): string {
+  const isHeld = key.holder !== undefined;
+  const from = isHeld ? shownText(holderOf(key)) : 'what keeps it without a lease';
+  const old = isOld ? `This is ${asOf}, and may be different by now. ` : '';
+  const elsewhere = isHeld ? ' If it works in another one, it goes on there.' : '';
+  const work =
+    key.transaction === undefined
+      ? `No transaction of it is open in this database; if one is opened by then, it is ended and rolled back.${elsewhere}`
+      : `Its open transaction (Postgres backend ${key.transaction.pid}) is ended and rolled back.`;
+  const later = isHeld ? 'Later writes of that holder in this database are refused as stale. ' : '';
+  const next = 'The next process that waits gets the key. Nothing that was committed is lost.';
+  return `Take this key from ${from}?\n\n${old}${work} ${later}${next}`;
 }
