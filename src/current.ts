@@ -1,4 +1,5 @@
-import { InvalidOptionError, OutsideLockError } from './base/errors.js';
+import { checkNames, ensure } from './base/checks.js';
+import { OutsideLockError } from './base/errors.js';
 import { innermostHeld, innermostHeldOn } from './base/held-keys.js';
 import type { Lock } from './call/lock.js';
 import type { LockTx } from './client.js';
@@ -20,12 +21,9 @@ export interface CurrentTxOptions {
  *   `outside: 'client'`, only in the function of a lock of another client on the same adapter.
  */
 export function currentTx<Client extends object>(client: Client, options: CurrentTxOptions = {}): LockTx<Client> {
-  const { outside = 'throw', ...others } = options;
-  const [unknown] = Object.keys(others);
-  if (unknown !== undefined) throw new InvalidOptionError(unknown, 'is no option of currentTx, which takes `outside`.');
-  if (outside !== 'throw' && outside !== 'client') {
-    throw new InvalidOptionError('outside', "must be 'throw' or 'client'.");
-  }
+  checkNames('options', options, ['outside']);
+  const { outside = 'throw' } = options;
+  ensure(outside === 'throw' || outside === 'client', 'outside', "must be 'throw' or 'client'.");
   const held = client == null ? undefined : innermostHeld(client);
   if (held !== undefined) return held.transaction.tx as LockTx<Client>;
   checkClient('currentTx', client);
@@ -50,11 +48,8 @@ export function currentLock(client?: object): Lock {
 
 /** A client that is not there yet, such as a property that was not injected, must not look like "outside". */
 function checkClient(name: string, client: unknown): void {
-  if (typeof (client as { readonly $withLock?: unknown } | null | undefined)?.$withLock === 'function') return;
-  throw new InvalidOptionError(
-    'client',
-    `of ${name} must be a Prisma client that is extended by fencedLock, and not its \`tx\`.`,
-  );
+  const isClient = typeof (client as { readonly $withLock?: unknown } | null | undefined)?.$withLock === 'function';
+  ensure(isClient, 'client', `of ${name} must be a Prisma client that is extended by fencedLock, and not its \`tx\`.`);
 }
 
 /** @param other the lock of another client that the code runs in. */

@@ -52,8 +52,3 @@ function adapterOf(client: object): AdapterFactory | undefined {
 export function hasOneSession(adapter: Pick<AdapterFactory, 'adapterName'>): boolean {
   return /pglite/i.test(adapter.adapterName);
 }
-
-/** The isolation level that the transactions of this client have by default; `undefined` for that of the database. */
-export function isolationLevelOf({ _engineConfig }: PrismaInternals): string | undefined {
-  return _engineConfig.transactionOptions?.isolationLevel;
-}
