@@ -5,9 +5,9 @@ import { makeObservable } from './call/observed.js';
 import { lockClient } from './client.js';
 import type { FencedLockOptions, ResolvedLockOptions, ResolvedOptions } from './options/options.js';
 import { resolveLockOptions, resolveOptions } from './options/resolve.js';
+import { detectOutsideWrites } from './prisma/hooks.js';
 import { refuseTransactionClient } from './prisma/inside-transaction.js';
 import type { PrismaInternals } from './prisma/internals.js';
-import { detectOutsideWrites } from './prisma/outside.js';
 
 /**
  * A client whose models have the field. Applying the extension to another client does not compile. Names that are only

@@ -16,9 +16,8 @@ import {
 } from '../database/database.js';
 import { fenceConnected, fencedClasses } from './adapter.js';
 import { isDisconnect, isEnded, isNoMatch, isStatementError, isUnavailable, sqlDetail, sqlState } from './errors.js';
-import { INNERMOST, innermostOf } from './innermost.js';
+import { INNERMOST, innermostOf, rememberTransaction } from './hooks.js';
 import type { PrismaInternals, TransactionClient } from './internals.js';
-import { rememberTransaction } from './lock-transactions.js';
 import { nameOnClient } from './models.js';
 import { FencedTx, UNFINISHED } from './tx.js';
 
