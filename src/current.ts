@@ -1,6 +1,6 @@
 import { checkNames, ensure } from './base/checks.js';
 import { OutsideLockError } from './base/errors.js';
-import { innermostHeld, innermostHeldOn } from './base/held-keys.js';
+import { allHeld, innermostHeld } from './base/held-keys.js';
 import type { Lock } from './call/lock.js';
 import type { LockTx } from './client.js';
 import { shareAdapter } from './prisma/client.js';
@@ -28,7 +28,7 @@ export function currentTx<Client extends object>(client: Client, options: Curren
   if (held !== undefined) return held.transaction.tx as LockTx<Client>;
   checkClient('currentTx', client);
   // Reads on the client would miss what that lock's transaction has written.
-  const other = innermostHeldOn((one) => shareAdapter(one, client));
+  const other = allHeld().find(({ transaction }) => shareAdapter(transaction.client, client));
   if (outside === 'client' && other === undefined) return client;
   throw outsideOf('currentTx', 'its transaction', other);
 }
