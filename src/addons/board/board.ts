@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { InvalidOptionError } from '../../base/errors.js';
-import { checkKey } from '../../options/validate-call.js';
+import { checkKey } from '../../options/arguments.js';
 import { ASSETS } from './assets.generated.js';
 import { forceRelease, hostOf } from './force-release.js';
 import { refuse, respond, respondJson } from './headers.js';

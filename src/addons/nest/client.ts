@@ -1,4 +1,4 @@
-import { checkNames } from '../../base/check-names.js';
+import { checkNames } from '../../base/checks.js';
 import { InvalidOptionError } from '../../base/errors.js';
 import type { fencedLock } from '../../index.js';
 
