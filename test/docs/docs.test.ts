@@ -149,7 +149,7 @@ describe('the documents', () => {
     expect(compile(new Map([['snippet.ts', wrong]]))).not.toEqual([]);
   });
 
-  test('a snippet that makes a client finds both servers by the .env of the README', () => {
+  test('a snippet that makes a client finds both servers by the .env of Getting started', () => {
     const clients = DOCUMENTS.filter((file) => !HAVE_THEIR_ENVIRONMENT.includes(file))
       .flatMap((file) => blocks(file).map((text) => ({ file, text })))
       .filter(({ text }) => text.includes('process.env.DATABASE_URL') && text.includes('new PrismaClient('));

@@ -4,8 +4,8 @@ import { pack } from '../package/packed.js';
 import { describeWithShop } from '../support/shop.js';
 import { Trial } from './trial.js';
 
-const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
-const theirs = (what: RegExp) => what.exec(README)?.[1] ?? '';
+const START = readFileSync(new URL('../../docs/start.md', import.meta.url), 'utf8');
+const theirs = (what: RegExp) => what.exec(START)?.[1] ?? '';
 const INSTALL = theirs(/^## Start a new project[\s\S]*?^```sh\n([\s\S]*?)^```/m);
 const MODEL = theirs(/^```prisma\n([\s\S]*?)^```/m);
 const COMMANDS = theirs(/^npx prisma migrate dev --name stock\n([\s\S]*?)^```/m);
@@ -33,7 +33,7 @@ describeWithShop('somebody who tries the package, installed from the registry an
   const stock = async ({ database }: Trial) =>
     (await database.pool.query('SELECT quantity, fence::int > 0 AS fenced FROM "Stock" ORDER BY id')).rows;
 
-  test('gets from an empty folder to the first $withLock by the README, and from there to a fence', async () => {
+  test('gets from an empty folder to the first $withLock as Getting started says, and from there to a fence', async () => {
     const tarball = await pack(newcomer.folder);
     const { err } = await newcomer.sh(INSTALL.replace('prisma-extension-fenced-lock', tarball));
     // Prisma 7.10 itself brings a package that asks for Node 22.
