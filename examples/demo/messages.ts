@@ -1,7 +1,7 @@
 import type { WorkerMessage } from '../../test/support/worker.js';
 import type { Site } from './strategies/strategy.js';
 
-export type StrategyName = 'no lock' | 'plain Redis lock' | '$withLock';
+export type StrategyName = 'no lock' | 'plain Redis lock' | '$withLock' | '$withLock, Redis killed';
 
 /** To a worker: open a client, but sell nothing yet. It answers `ready`. */
 export interface Open extends WorkerMessage {

@@ -29,16 +29,20 @@ export function conclusion(tallies: readonly Tally[]): string {
 
 /** 0 only if the fenced run, and there must be one, sold exactly what there was. */
 export function exitCode(tallies: readonly Tally[]): 0 | 1 {
-  const fenced = tallies.filter(({ strategy }) => strategy === '$withLock');
+  const fenced = tallies.filter(isFenced);
   return fenced.length > 0 && fenced.every(isExact) ? 0 : 1;
+}
+
+function isFenced({ strategy }: Tally): boolean {
+  return strategy.startsWith('$withLock');
 }
 
 function sentence(tally: Tally): string {
   const { strategy, sold, units, refused, orders } = tally;
-  if (strategy === '$withLock') {
+  if (isFenced(tally)) {
     if (!isExact(tally)) {
       return colors.red(
-        `$withLock: NOT EXACT: ${sold} sold, ${orders} orders, ${lost(tally)} lost, of ${units} units. ` +
+        `${strategy}: NOT EXACT: ${sold} sold, ${orders} orders, ${lost(tally)} lost, of ${units} units. ` +
           'This must never happen; please report it.',
       );
     }
@@ -46,7 +50,7 @@ function sentence(tally: Tally): string {
       refused === 0
         ? 'no write came too late'
         : `the ${times(refused)} that came too late was refused, and the buyer tried again`;
-    return `$withLock: exactly ${sold} sold: ${late}.`;
+    return `${strategy}: exactly ${sold} sold: ${late}.`;
   }
   if (lost(tally) === 0) return `${strategy}: nothing was lost this time.`;
   const how =

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Worker } from '../../test/support/worker.js';
-import { command, Freezer } from './freezer.js';
+import { command, type Fault, Freezer, RedisKiller } from './faults.js';
 import type { Open, Report, StrategyName } from './messages.js';
 import type { DemoOptions } from './options.js';
 import type { Scene } from './stage.js';
@@ -54,9 +54,12 @@ export async function run(
 
   audience.begins(view);
   const since = performance.now();
-  const freezer = new Freezer(view, board ? FROZEN_FOR_THE_EYE : FROZEN_FOR, audience);
+  const kills = strategy === '$withLock, Redis killed';
+  const fault = kills
+    ? new RedisKiller(scene.redis, FROZEN_FOR, audience)
+    : new Freezer(view, board ? FROZEN_FOR_THE_EYE : FROZEN_FOR, audience);
   for (const worker of workers) command(worker, 'sell');
-  await Promise.all(view.shops.map((shop) => follow(shop, freezer, audience)));
+  await Promise.all(view.shops.map((shop) => follow(shop, fault, audience)));
   const seconds = (performance.now() - since) / 1_000;
 
   const sum = (count: (shop: Shop) => number) => view.shops.reduce((total, shop) => total + count(shop), 0);
@@ -75,12 +78,12 @@ export async function run(
 }
 
 /** Counts what a worker tells its buyers, until all of them are served. */
-async function follow(shop: Shop, freezer: Freezer, audience: Audience): Promise<void> {
+async function follow(shop: Shop, fault: Fault, audience: Audience): Promise<void> {
   for (;;) {
     const { event, detail } = await nextReport(shop.worker);
     if (event === 'sold') shop.sold++;
     else if (event === 'sold out') shop.soldOut++;
-    else if (event === 'in the middle') freezer.reached(shop);
+    else if (event === 'in the middle') fault.reached(shop);
     else if (event === 'refused') {
       shop.refused++;
       audience.note(`${shop.name}: a write is refused (${detail}), the buyer tries again`);

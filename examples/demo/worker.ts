@@ -13,6 +13,7 @@ const STRATEGIES: Readonly<Record<StrategyName, (site: Site) => Strategy>> = {
   'no lock': noLock,
   'plain Redis lock': plainRedisLock,
   $withLock: withLock,
+  '$withLock, Redis killed': withLock,
 };
 
 let start: () => void = () => {};
