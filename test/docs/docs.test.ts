@@ -14,7 +14,14 @@ function markdown(folder: string): string[] {
     .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)));
 }
 
-const DOCUMENTS = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...markdown('docs'), ...markdown('examples')];
+const DOCUMENTS = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'CHANGELOG.md',
+  ...markdown('docs'),
+  ...markdown('examples'),
+  ...markdown('skills'),
+];
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 const blocks = (file: string) =>
   [...read(file).matchAll(/^ *```ts\n([\s\S]*?)^ *```/gm)].map((match) => match[1] ?? '');
