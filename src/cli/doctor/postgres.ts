@@ -1,5 +1,5 @@
 import { DOCS } from '../../base/errors.js';
-import { DEFAULTS } from '../../options/options.js';
+import { CALL_DEFAULTS } from '../../options/options.js';
 import { grantExecute, grantUsage, OWNERS } from '../migrations/grants.js';
 import { identifier } from '../migrations/identifiers.js';
 import { applicationFunctions, objectsIn, versionIn } from '../migrations/packaged.js';
@@ -141,14 +141,14 @@ function refusal({ role, usage, refused }: Rights, who: string) {
 const LIMITS = [
   {
     setting: 'idle_in_transaction_session_timeout',
-    least: Math.ceil(DEFAULTS.leaseTime / 3),
+    least: Math.ceil(CALL_DEFAULTS.leaseTime / 3),
     report: fault,
     because:
       'a healthy holder that awaits something else is ended before the renewal, at a third of the lease, keeps it',
   },
   {
     setting: 'transaction_timeout',
-    least: DEFAULTS.timeout,
+    least: CALL_DEFAULTS.timeout,
     report: warning,
     because: 'work is ended before its `timeout` of 30 s',
   },

@@ -9,11 +9,9 @@ import type { ServerOptions } from './urls.js';
 export function boardSource(context: Context, options: ServerOptions, database: string): BoardSource {
   const open = async () => {
     const locks = await openLocks(context, await findServers(context, options, true), options.keyPrefix, true);
-    last = sourceOf({ $locks: locks });
-    return { ...last, close: locks.close };
+    return { ...sourceOf({ $locks: locks }), close: locks.close };
   };
   let opened: ReturnType<typeof open> | undefined;
-  let last: BoardSource | undefined;
   const source = () => {
     opened ??= open().catch((error: unknown) => {
       opened = undefined;
@@ -26,19 +24,18 @@ export function boardSource(context: Context, options: ServerOptions, database: 
     forceRelease: async (key, holder) => (await source()).forceRelease(key, holder),
     history: async (key) => (await source()).history(key),
     // The address is known from the URL also where the server cannot be reached.
-    health: async () => ({ ...(await source().then((open) => open.health(), notOpened)), database }),
-    topology: () => last?.topology() ?? [],
+    async health() {
+      const { postgres, redis } = await source().then((opened) => opened.health(), notOpened);
+      return { postgres: { ...postgres, address: database }, redis };
+    },
     rest() {
       opened?.then(({ close }) => close()).catch(() => {});
       opened = undefined;
-      last = undefined;
     },
   };
 }
 
 function notOpened(error: unknown): Health {
-  const message = `${messageOf(error)}.`;
-  const server = message.startsWith('PostgreSQL') ? 'postgres' : 'redis';
-  const remedy = 'Check the server and its URL.';
-  return { findings: [{ server, check: 'connection', status: 'fault', message, remedy }] };
+  const findings = [{ message: `${messageOf(error)}.`, remedy: 'Check the server and its URL.' }];
+  return { postgres: { address: '', role: 'database', status: 'not connected', healthy: false, findings }, redis: [] };
 }
