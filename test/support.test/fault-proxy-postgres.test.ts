@@ -53,7 +53,6 @@ const commits: Record<string, (client: Client) => Promise<unknown>> = {
   'a simple query': (client) => client.query('COMMIT'),
   'a simple query, spelled otherwise': (client) => client.query(' commit  work; '),
   'an extended query': (client) => client.query(extended),
-  'a named prepared statement': (client) => client.query({ name: 'done', text: 'COMMIT', values: [] }),
 };
 
 test.each(Object.entries(commits))(
@@ -85,14 +84,11 @@ test.each(Object.entries(commits))(
   },
 );
 
-test('COMMIT is found however the network cuts the bytes, and behind a request for encryption', () => {
-  const ssl = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);
+test('COMMIT is found however the network cuts the bytes', () => {
   const startup = Buffer.concat([Buffer.from([0, 0, 0, 12, 0, 3, 0, 0]), Buffer.from('a\0b\0')]);
   const commit = Buffer.concat([Buffer.from('Q'), Buffer.from([0, 0, 0, 11]), Buffer.from('COMMIT\0')]);
   const reply = Buffer.concat([Buffer.from('C'), Buffer.from([0, 0, 0, 11]), Buffer.from('COMMIT\0')]);
   const watcher = new CommitWatcher();
-  expect(watcher.hasCommit(ssl)).toBe(false);
-  expect(watcher.hasCommitReply(Buffer.from('N'))).toBe(false);
   for (const byte of Buffer.concat([startup, commit]).subarray(0, -1))
     expect(watcher.hasCommit(Buffer.from([byte]))).toBe(false);
   expect(watcher.hasCommit(commit.subarray(-1))).toBe(true);

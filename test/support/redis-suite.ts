@@ -1,24 +1,20 @@
-import { afterAll, beforeAll, describe, test } from 'vitest';
-import { inCI } from './ci.js';
-import { type RedisOptions, type RedisServer, redisUnavailable, startRedis } from './servers/index.js';
+import { afterAll, beforeAll, describe, inject, test } from 'vitest';
+import { type RedisOptions, type RedisServer, startRedis } from './servers/index.js';
 
-/**
- * A suite with a Redis of its own. Where none can be had, one skipped test shows the reason; in CI, where there has to
- * be one, the suite fails. That is decided before any hook of the suite runs, so its hooks may use the server.
- */
+/** A suite with a Redis of its own. Where none can be had, one skipped test shows the reason. */
 export function describeWithRedis(
   name: string,
   suite: (redis: () => RedisServer) => void,
   options: RedisOptions = {},
 ): void {
-  describe(name, async () => {
-    const reason = inCI() ? undefined : await redisUnavailable(options);
-    if (reason === undefined) suite(requireRedis(options));
-    else test.skip(reason, () => {});
+  const { url, reason } = inject('redis');
+  describe(name, () => {
+    if (url === undefined) test.skip(reason, () => {});
+    else suite(requireRedis(options));
   });
 }
 
-/** The same without the choice: started before the tests of the current suite, which fail if there is none. */
+/** Started before the tests of the current suite. */
 export function requireRedis(options: RedisOptions = {}): () => RedisServer {
   let server: RedisServer | undefined;
   beforeAll(async () => {

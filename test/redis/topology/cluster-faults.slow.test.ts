@@ -1,10 +1,10 @@
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { RedisServer } from '../../../src/addons/testing/servers/redis.js';
 import { namesOf } from '../../../src/redis/names.js';
 import { FallbackStore } from '../../../src/stores/fallback.js';
 import type { Turn } from '../../../src/waiting/lease-set.js';
 import { eventually } from '../../support/eventually.js';
+import type { RedisServer } from '../../support/servers/index.js';
 import { startCluster } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
 import { leaseName, PREFIX, someKey } from '../../waiting/actors.js';

@@ -1,6 +1,6 @@
-import { askServer, type RedisServer } from '../../../src/addons/testing/servers/redis.js';
+import { askServer } from '../../../src/addons/testing/servers/redis.js';
 import { eventually } from '../eventually.js';
-import { type FailoverGroup, startAll, stopAll } from './redis-group.js';
+import { type FailoverGroup, type RedisServer, startAll, stopAll } from './redis-group.js';
 
 export interface ClusterGroup extends FailoverGroup {
   /** Another master gets the slot of this name, with all that is in it. */

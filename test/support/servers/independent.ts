@@ -1,7 +1,7 @@
-import { askServer, type RedisServer, redisOnPath, startProgram } from '../../../src/addons/testing/servers/redis.js';
+import { askServer, redisOnPath, startProgram } from '../../../src/addons/testing/servers/redis.js';
 import { ServerUnavailable } from '../../../src/addons/testing/servers/server.js';
 import type { RedisSite } from '../redis-site.js';
-import { programForGroups, type RedisGroup, startAll, stopAll } from './redis-group.js';
+import { programForGroups, type RedisGroup, type RedisServer, startAll, stopAll } from './redis-group.js';
 import { wallClock } from './wall-clock.js';
 
 /** One node alone. */

@@ -1,8 +1,10 @@
-import type { RedisServer } from '../../../src/addons/testing/servers/redis.js';
 import { type RedisProgram, redisOnPath, startProgram } from '../../../src/addons/testing/servers/redis.js';
 import { ServerUnavailable } from '../../../src/addons/testing/servers/server.js';
+import type { Supervised } from '../../../src/addons/testing/servers/supervised.js';
 import { inCI } from '../ci.js';
 import type { RedisSite } from '../redis-site.js';
+
+export type RedisServer = Supervised;
 
 /** Servers that together are one Redis, to be hurt one by one. */
 export interface RedisGroup {

@@ -1,9 +1,8 @@
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import type { RedisProgram, RedisServer } from '../../../src/addons/testing/servers/redis.js';
-import { askServer } from '../../../src/addons/testing/servers/redis.js';
+import { askServer, type RedisProgram } from '../../../src/addons/testing/servers/redis.js';
 import { eventually } from '../eventually.js';
-import { type FailoverGroup, programForGroups, startAll, stopAll } from './redis-group.js';
+import { type FailoverGroup, programForGroups, type RedisServer, startAll, stopAll } from './redis-group.js';
 
 const NAME = 'shop';
 const HOST = '127.0.0.1';

@@ -35,7 +35,6 @@ const PORT_TRIES = 5;
 
 /** One server process with its children, on one port and directory, that can be started again and again. */
 export class Supervised implements Server {
-  readonly supervised = true;
   readonly host = HOST;
   readonly kind: string;
   readonly #recipe: Recipe;
@@ -99,7 +98,7 @@ export class Supervised implements Server {
   async start(): Promise<void> {
     if (this.#stopping) throw new Error('the server was stopped for good: its directory is gone');
     if (this.#running()) throw new Error('the server runs already');
-    const { command, args, user, endSignal } = this.#recipe;
+    const { command, args, user } = this.#recipe;
     const log = openSync(this.#logFile(), 'w');
     const child = spawn(command, args(this.#port, this.dir), {
       cwd: this.dir,
@@ -113,7 +112,7 @@ export class Supervised implements Server {
     this.#child = child;
     this.#exited = new Promise((resolve) => child.once('exit', resolve).once('error', resolve));
     child.unref();
-    if (child.pid !== undefined) this.#dir.update({ dir: this.dir, pid: child.pid, endSignal });
+    if (child.pid !== undefined) this.#dir.runs(child.pid);
     await this.#untilReady();
   }
 

@@ -357,7 +357,7 @@ describe('servers that cannot be had as wanted', () => {
     // A project without any packages.
     vi.spyOn(process, 'cwd').mockReturnValue(tmpdir());
     const postgres = await startPostgres({ settings: { fsync: 'off' } });
-    expect(postgres).toMatchObject({ kind: 'PATH', supervised: true });
+    expect(postgres).toMatchObject({ kind: 'PATH' });
     expect(await query(postgres.url, 'SHOW server_version')).toEqual([
       { server_version: expect.stringMatching(/^\d/) },
     ]);
