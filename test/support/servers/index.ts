@@ -2,7 +2,7 @@ import * as postgres from '../../../src/addons/testing/servers/postgres.js';
 import * as redis from '../../../src/addons/testing/servers/redis.js';
 import type { RedisServer } from './redis-group.js';
 
-export { withDatabase, withUser } from '../../../src/addons/testing/servers/pg.js';
+export { withDatabase } from '../../../src/addons/testing/servers/pg.js';
 export { freePort } from '../../../src/addons/testing/servers/programs.js';
 export { askServer, type RedisOptions } from '../../../src/addons/testing/servers/redis.js';
 export { type ClusterGroup, startCluster } from './cluster.js';

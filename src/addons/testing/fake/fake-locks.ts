@@ -281,7 +281,8 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     const timed = <Given extends unknown[], R>(method: (...given: Given) => Promise<R>) => {
       return (...given: Given) => underClock(this.#clock, () => method(...given));
     };
-    const { inspect, list, history, forceRelease, close } = methods.$locks;
+    const { forceRelease, ...others } = methods.$locks;
+    const operators: [string, (...given: never[]) => Promise<unknown>][] = Object.entries(others);
     return {
       $withLock: call('$withLock', 1),
       $tryWithLock: call('$tryWithLock', 1),
@@ -289,16 +290,13 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
       $lock: call('$lock'),
       $resumeLock: call('$resumeLock'),
       $locks: {
-        inspect: timed(inspect),
-        list: timed(list),
-        history: timed(history),
+        ...Object.fromEntries(operators.map(([name, method]) => [name, timed(method)])),
         forceRelease: timed(async (key: string, seen?: SeenState) => {
           const lease = this.#leaseOf(key);
           const isHeld = lease !== undefined && (seen === undefined || seen.holder === lease.holder);
           // Its transaction is ended without a backend that could be reported, and gives the lease back.
           return (await forceRelease(key, seen)) || isHeld;
         }),
-        close: timed(close),
       },
       $connect: async () => void (await functionOf(mock, '$connect')?.()),
       $disconnect: timed(methods.$disconnect),
