@@ -40,19 +40,16 @@ describe('calls', () => {
     expect(tokens).toEqual(Array.from({ length: 20 }, (_, index) => BigInt(index + 1)));
   });
 
-  test('resolve with what the function returned, reject with what it threw, and free the key', async () => {
-    const { prisma } = fakeLocks();
-    const error = new Error('sold out');
-    await expect(prisma.$withLock('k', () => Promise.reject(error))).rejects.toBe(error);
-    expect(await prisma.$withLock('k', () => 7)).toBe(7);
-  });
-
-  test('that do not wait are told that the key is taken', async () => {
+  test('that do not wait are told that the key is taken, or that the script says so', async () => {
     const locks = fakeLocks();
+    const tried = () => locks.prisma.$tryWithLock('k', () => 'mine');
     const other = await locks.hold('k');
-    expect(await locks.prisma.$tryWithLock('k', () => 'mine')).toEqual({ acquired: false });
+    expect(await tried()).toEqual({ acquired: false });
     other.release();
-    expect(await locks.prisma.$tryWithLock('k', () => 'mine')).toEqual({ acquired: true, value: 'mine' });
+    expect(await tried()).toEqual({ acquired: true, value: 'mine' });
+    locks.next('k').timesOut();
+    expect(await tried()).toEqual({ acquired: false });
+    expect(locks.calls.map(({ outcome }) => outcome)).toEqual(['not acquired', 'committed', 'not acquired']);
   });
 
   test('inside one of the same key join it, and inside one of another key are refused', async () => {
@@ -78,18 +75,6 @@ describe('calls', () => {
   ])('with a bad key or option are refused as by the real locks: %s', async (option, call) => {
     await expect((async () => await call())()).rejects.toMatchObject({ code: 'INVALID_OPTION', option });
   });
-
-  test('run again after a conflict, as often as `retries` says, each time with a new token', async () => {
-    const locks = fakeLocks({ stock: { update: async () => {} } });
-    locks.next().isStale({ reason: 'other-key' });
-    const tokens: bigint[] = [];
-    const work = async (tx: Record<string, { update(): Promise<void> }>, { token }: errors.Lock) => {
-      tokens.push(token);
-      await tx['stock']?.update();
-    };
-    await locks.prisma.$withLock('k', work, { retries: 1 });
-    expect(tokens).toEqual([1n, 2n]);
-  });
 });
 
 test('the client of the transaction is without what leaves the transaction, and closed at the end', async () => {
@@ -105,31 +90,15 @@ test('the client of the transaction is without what leaves the transaction, and 
 });
 
 describe('the script', () => {
-  test('times out: the function does not run, and `$tryWithLock` is told so', async () => {
+  test('that says nothing of a call is told by that call, with the place', async () => {
     const locks = fakeLocks();
-    const work = vi.fn();
-    locks.next('k').timesOut();
-    locks.next('k').timesOut();
-    await expect(locks.prisma.$withLock('k', work)).rejects.toBeInstanceOf(errors.LockTimeoutError);
-    expect(await locks.prisma.$tryWithLock('k', work)).toEqual({ acquired: false });
-    expect(work).not.toHaveBeenCalled();
+    locks.next('k');
+    const message = expect.stringContaining('write, for example, `locks.next("k").timesOut()');
+    const error = { option: 'next', message, stack: expect.stringContaining('fake-locks.test.ts') };
+    await expect(locks.prisma.$lock('k')).rejects.toMatchObject(error);
+    expect(locks.calls).toMatchObject([{ outcome: 'not acquired', error }]);
+    expect(locks.unused).toBe(0);
   });
-
-  test.each([undefined, 'k'])(
-    'that says nothing of a call is told by that call, with the place: next(%s)',
-    async (key) => {
-      const locks = fakeLocks();
-      locks.next(key);
-      const says = {
-        option: 'next',
-        message: expect.stringContaining(`write, for example, \`locks.next(${key ? '"k"' : ''}).timesOut()`),
-      };
-      const error = { ...says, stack: expect.stringContaining('fake-locks.test.ts') };
-      await expect(locks.prisma.$lock('k')).rejects.toMatchObject(error);
-      expect(locks.calls).toMatchObject([{ outcome: 'not acquired', error }]);
-      expect(locks.unused).toBe(0);
-    },
-  );
 
   test('is for the key that it names, or for whichever comes next, and is forgotten by reset', async () => {
     const locks = fakeLocks();
@@ -186,18 +155,6 @@ describe('the script', () => {
     expect(await locks.prisma.$withLock('k', () => 'next')).toBe('next');
   });
 
-  test('is stale: the write is refused, and the call rejects with that, also if the function swallows it', async () => {
-    const { row, client } = shelf(5);
-    const locks = fakeLocks(client);
-    locks.next().isStale();
-    const call = locks.prisma.$withLock('k', async (tx) => {
-      const { quantity } = await tx['stock'].findFirst();
-      await tx['stock'].update(quantity - 1).catch(() => {});
-    });
-    await expect(call).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded', model: 'Stock' });
-    expect(row.quantity).toBe(5);
-  });
-
   test('is stale in the model that the test says, or in that of the refused write', async () => {
     const orderLine = { create: async () => {} };
     const locks = fakeLocks({ orderLine, $executeRaw: async () => 1 });
@@ -215,27 +172,22 @@ describe('the script', () => {
     expect(await modelOf(() => {})).toBe('Model');
   });
 
-  test('is stale at its first write and not before, also at raw SQL that writes', async () => {
-    const stock = { createdSince: vi.fn(async () => 3), update: vi.fn() };
+  test.each<[string, (tx: Record<string, AnyClient['$queryRaw']>) => Promise<unknown>]>([
+    ['of a model', (tx) => tx['stock'].update()],
+    ['by raw SQL', (tx) => tx['$queryRaw']`UPDATE "Stock" SET quantity = 0 RETURNING id`],
+    ['by raw SQL of Prisma', (tx) => tx['$queryRaw'](Prisma.sql`DELETE FROM "Stock" RETURNING id`)],
+    ['by raw SQL that is a text', (tx) => tx['$queryRawUnsafe']('DELETE FROM "Stock" RETURNING id')],
+  ])('is stale at its first write, %s, and not before, also if the function swallows that', async (_, write) => {
+    const stock = { createdSince: async () => 3, update: vi.fn() };
     const locks = fakeLocks({ stock, $queryRaw: async () => [5], $queryRawUnsafe: async () => [6] });
-    const writes: Array<(tx: Record<string, AnyClient['$queryRaw']>) => unknown> = [
-      (tx) => tx['$queryRaw']`UPDATE "Stock" SET quantity = 0 RETURNING id`,
-      (tx) => tx['$queryRaw'](Prisma.sql`DELETE FROM "Stock" RETURNING id`),
-      (tx) => tx['$queryRawUnsafe']('DELETE FROM "Stock" RETURNING id'),
-    ];
-    for (const write of writes) {
-      locks.next().isStale();
-      const seen: unknown[] = [];
-      const call = locks.prisma.$withLock('k', async (tx) => {
-        seen.push(
-          await tx['stock'].createdSince(),
-          await tx['$queryRaw']`SELECT 'UPDATE'`,
-          await codeOf(write(tx) as Promise<unknown>),
-        );
-      });
-      await expect(call).rejects.toMatchObject({ code: 'STALE_TOKEN' });
-      expect(seen).toEqual([3, [5], 'STALE_TOKEN']);
-    }
+    locks.next().isStale();
+    const seen: unknown[] = [];
+    const call = locks.prisma.$withLock('k', async (tx) => {
+      seen.push(await tx['stock'].createdSince(), await tx['$queryRaw']`SELECT 'UPDATE'`, await codeOf(write(tx)));
+    });
+    await expect(call).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded' });
+    expect(seen).toEqual([3, [5], 'STALE_TOKEN']);
+    expect(stock.update).not.toHaveBeenCalled();
   });
 
   test('rejects with an error of the test', async () => {
