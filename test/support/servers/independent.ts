@@ -24,7 +24,7 @@ function groupOf(nodes: readonly RedisServer[], site: RedisSite, about: string):
 }
 
 export async function startQuorum(count: number): Promise<RedisGroup> {
-  const nodes = await startAll(count, () => [], { ...programForGroups(), env: wallClock });
+  const nodes = await startAll(count, [], { ...programForGroups(), env: wallClock });
   return groupOf(nodes, { kind: 'quorum', urls: nodes.map(({ url }) => url) }, `${count} independent nodes`);
 }
 
