@@ -30,7 +30,7 @@ const SETTINGS = [
 export async function startCluster(): Promise<ClusterGroup> {
   const nodes = await startAll(MASTERS * 2, SETTINGS);
   await Promise.all(nodes.map(({ url }, index) => askServer(url, 'CLUSTER', 'SET-CONFIG-EPOCH', `${index + 1}`)));
-  const [first, ...others] = nodes as [RedisServer, ...RedisServer[]];
+  const [first, ...others] = nodes;
   const known = async () => (await meet(first, others)) && (await allKnow(nodes));
   await eventually('the nodes know each other', known, { within: WHOLE_WITHIN, every: 50 });
   await Promise.all(nodes.map(assign(nodes)));

@@ -6,7 +6,7 @@ export { withDatabase } from '../../../src/addons/testing/servers/pg.js';
 export { freePort } from '../../../src/addons/testing/servers/programs.js';
 export { askServer, type RedisOptions } from '../../../src/addons/testing/servers/redis.js';
 export { type ClusterGroup, startCluster } from './cluster.js';
-export { groupOfOne, startQuorum, startValkey, valkeyUnavailable } from './independent.js';
+export { startOne, startQuorum, valkeyUnavailable } from './independent.js';
 export { applyMigrations } from './migrate.js';
 export { type PgBouncer, pgBouncerFollowsPrepared, pgBouncerUnavailable, startPgBouncer } from './pgbouncer.js';
 export { type FailoverGroup, groupsUnavailable, type RedisGroup, type RedisServer } from './redis-group.js';

@@ -35,8 +35,8 @@ export function groupsUnavailable(): string | undefined {
 const UNAVAILABLE =
   'Neither redis-server nor valkey-server is on PATH, and only servers that are started here can be hurt.';
 
-export function programForGroups(): RedisProgram {
-  const program = redisOnPath();
+export function programForGroups(kinds?: Parameters<typeof redisOnPath>[0]): RedisProgram {
+  const program = redisOnPath(kinds);
   if (program === undefined) throw new ServerUnavailable(UNAVAILABLE);
   return program;
 }
@@ -46,8 +46,9 @@ export function startAll(
   count: number,
   more: readonly string[] = [],
   program: RedisProgram = programForGroups(),
-): Promise<RedisServer[]> {
-  return Promise.all(Array.from({ length: count }, () => startProgram(program, more)));
+): Promise<[RedisServer, ...RedisServer[]]> {
+  const starting = Array.from({ length: count }, () => startProgram(program, more));
+  return Promise.all(starting) as Promise<[RedisServer, ...RedisServer[]]>;
 }
 
 /** Resolves when they play their parts. */

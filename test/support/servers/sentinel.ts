@@ -37,7 +37,7 @@ export async function startSentinelGroup(): Promise<FailoverGroup> {
     startAll(3, ['--repl-diskless-sync-delay', '0'], program),
     startAll(SENTINELS, [], asSentinel(program)),
   ]);
-  const [master, ...replicas] = nodes as [RedisServer, ...RedisServer[]];
+  const [master, ...replicas] = nodes;
   await Promise.all(replicas.map(({ url }) => askServer(url, 'REPLICAOF', HOST, `${master.port}`)));
   await Promise.all(sentinels.map((sentinel) => watch(sentinel, master)));
   return await untilWhole(groupOf(nodes, sentinels));
