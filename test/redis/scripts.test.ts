@@ -73,7 +73,7 @@ describeWithRedis('the scripts', (redis) => {
     const together = [...claims, claimOf(claim.key)];
     expect(await store.extend(together)).toEqual(['extended', 'extended', 'extended', 'gone']);
     await admin.script('FLUSH');
-    // In one pipeline, each of whose commands is refused.
+    // Together, so that each of them is refused.
     expect(await store.extend(together)).toEqual(['extended', 'extended', 'extended', 'gone']);
     await store.release(claim);
     await admin.script('FLUSH');
