@@ -63,6 +63,6 @@ export interface RedisSubscriberClient {
     on(event: 'error', listener: () => void): unknown;
   };
   /** `moved`: a channel of this connection has moved to another node. */
-  on(event: 'close' | 'end' | 'moved' | 'error', listener: (error?: Error) => void): unknown;
+  on(event: 'ready' | 'close' | 'end' | 'moved' | 'error', listener: (error?: Error) => void): unknown;
   on(event: 'message' | 'smessage', listener: (channel: string, message: string) => void): unknown;
 }

@@ -104,7 +104,7 @@ export class RedisStore implements LeaseStore {
       [lease, queue],
       [...args, this.#offerTime, nodes.pubsub, this.#name],
       atMost,
-      (answer) => this.#onLate(holder, answer),
+      (answer) => this.#late.set(holder, Promise.allSettled([this.#late.get(holder), answer])),
     );
     const left = Number(reply);
     if (left === 0) return { taken: true, contended: Number(present) > 0 };
@@ -226,13 +226,6 @@ export class RedisStore implements LeaseStore {
     this.#open = undefined;
     open?.subscriber.close();
     open?.nodes.close();
-  }
-
-  #onLate(holder: string, answer: Promise<unknown>): void {
-    const late = Promise.allSettled([this.#late.get(holder), answer]).then(() => {
-      if (this.#late.get(holder) === late) this.#late.delete(holder);
-    });
-    this.#late.set(holder, late);
   }
 
   /** Without wake-ups, the channel is empty, and the scripts publish nothing. */

@@ -43,7 +43,7 @@ export class MemoryLeases {
     return {
       key,
       holder,
-      expiresIn: Math.ceil(ends - now()),
+      expiresIn: Math.max(0, Math.ceil(ends - now())),
       waiting: queue.length,
       ...(waiters.length > 0 && { waiters }),
       ...(name !== undefined && { process: name }),

@@ -48,15 +48,4 @@ describeWithShop('behind what cuts idle connections', () => {
     // The looks are those of a connection for wake-ups that is made anew, because the client has connected again.
     expect(contender.store.wakeUps).toEqual(['look', 'look', { turn: lease.holder, expiresIn: 1_000 }]);
   });
-
-  test('connections that are forgotten without a word: socketTimeout replaces them', async () => {
-    // Longer than a busy machine takes between two steps of a handshake, and shorter than the pause between renewals.
-    const { proxy, make } = await way(500, 'forgotten');
-    const holder = make({ redis: { socketTimeout: 600 } });
-    const { lease } = await holder.acquire(someKey(), { leaseTime: 9_000 });
-    holder.renewal.add(lease, true);
-    await holder.store.extended.reach(3);
-    expect(holder.store.extensions.flatMap(({ answers }) => answers)).toEqual(Array(3).fill('extended'));
-    expect(proxy.ended).toBeGreaterThan(2);
-  });
 });

@@ -1,15 +1,15 @@
 import { once } from 'node:events';
 import { Redis, type RedisOptions } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { LockUnavailableError } from '../../src/base/errors.js';
 import { RedisStore } from '../../src/redis/store.js';
-import { eventually } from '../support/eventually.js';
 import type { RedisSite } from '../support/redis-site.js';
 import { describeWithRedis } from '../support/redis-suite.js';
-import { freePort, type RedisServer, startRedis, startSentinelGroup } from '../support/servers/index.js';
+import { freePort, type RedisServer, startSentinelGroup } from '../support/servers/index.js';
 import { describeWithGroup } from '../support/site-suite.js';
 import { Actor, PREFIX, someKey } from '../waiting/actors.js';
 import { claimOf } from '../waiting/claims.js';
+import { storeActor } from './store-actor.js';
 import { type ClientOptions, ClusterActor } from './topology/cluster-actor.js';
 
 type Options = Omit<RedisOptions, 'replyMapping'>;
@@ -36,13 +36,6 @@ describeWithRedis('a server that refuses', (redis) => {
 
   test.each<[what: string, set: string[], back: string[], said: string, advice: string, as?: Options]>([
     ['a replica', ['REPLICAOF', '127.0.0.1', '1'], ['REPLICAOF', 'NO', 'ONE'], 'READONLY', 'connect to the primary'],
-    [
-      'one that has too few replicas',
-      ['CONFIG', 'SET', 'min-replicas-to-write', '1'],
-      ['CONFIG', 'SET', 'min-replicas-to-write', '0'],
-      'NOREPLICAS',
-      'check the replicas',
-    ],
     ['a user without EVALSHA', acl('+@all', '-evalsha', '-eval'), ['PING'], 'NOPERM', 'docs/rights.md', less],
     ['a user without a command in a script', acl('+@all', '-getrange'), ['PING'], '', 'docs/rights.md', less],
   ])('%s: the error says what was said, and what to do', async (_, set, back, said, advice, as) => {
@@ -127,25 +120,6 @@ describe('a port where nobody listens', () => {
       await Promise.all(stores.map((store) => store.close()));
     },
   );
-
-  test('is not written to the console for each try, and the application hears of each', async () => {
-    const written = vi.spyOn(console, 'error').mockImplementation(() => {});
-    onTestFinished(() => written.mockRestore());
-    const redis = new Redis(await freePort(), '127.0.0.1', { retryStrategy: () => 20 });
-    const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 500 }, () => {});
-    onTestFinished(() => redis.disconnect());
-    const failed = async (times: number) => {
-      for (let left = times; left > 0; left--) await new Promise((resolve) => redis.once('close', resolve));
-    };
-    await failed(3);
-    const heard: unknown[] = [];
-    redis.on('error', (error) => heard.push(error));
-    await failed(3);
-    expect(heard).toHaveLength(3);
-    expect(written).not.toHaveBeenCalled();
-    await store.close();
-    expect(redis.listenerCount('error')).toBe(1);
-  });
 });
 
 describeWithRedis('a server without the database of the URL', (redis) => {
@@ -174,24 +148,6 @@ describeWithRedis(
 
 const CLUSTER = { args: ['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1'] };
 
-describeWithRedis(
-  'a node of a Cluster, by its own address',
-  (redis) => {
-    test('the error says that keys are not served, or that it is the address of a node', async () => {
-      expect((await refusal(redis().url)).message).toMatch(/CLUSTERDOWN.*check its nodes/);
-      const other = await startRedis(CLUSTER);
-      onTestFinished(() => other.stop());
-      const [node, owner] = [new Redis(redis().url), new Redis(other.url)];
-      onTestFinished(() => [node, owner].forEach((each) => void each.disconnect()));
-      await owner.cluster('ADDSLOTS', ...Array.from({ length: 16_384 }, (_, slot) => slot));
-      await owner.cluster('MEET', redis().host, redis().port);
-      await eventually('it is in the Cluster', async () => String(await node.cluster('INFO')).includes('state:ok'));
-      expect((await refusal(redis().url)).message).toMatch(/MOVED.*new Cluster/);
-    });
-  },
-  CLUSTER,
-);
-
 describe('a client of a Cluster that cannot connect', () => {
   /** What is said of a look, once the client has tried. */
   async function refusalOf(node: RedisServer, client: ClientOptions = {}): Promise<string> {
@@ -201,13 +157,6 @@ describe('a client of a Cluster that cannot connect', () => {
     expect(error).toBeInstanceOf(Error);
     return (error as Error).message;
   }
-
-  describeWithRedis('to a server that is none', (redis) => {
-    test('the error says what the server said, and what to do', async () => {
-      const message = await refusalOf(redis());
-      expect(message).toMatch(/status is "\w+": .*cluster support disabled.*new Redis/);
-    });
-  });
 
   describeWithRedis(
     'with a wrong password',
@@ -234,9 +183,7 @@ describeWithGroup('Sentinel', startSentinelGroup, (group) => {
   test('of a frozen master the error names failoverDetector, where it is not set', async () => {
     const stores = [false, true].map((failoverDetector) => {
       const redis = new Redis({ name: site().name, sentinels: [...site().sentinels], failoverDetector });
-      redis.on('error', () => {});
-      onTestFinished(() => redis.disconnect());
-      return { redis, store: new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 200 }, () => {}) };
+      return { redis, store: storeActor(redis, { commandTimeout: 200 }).store };
     });
     for (const { redis } of stores) await redis.ping();
     const master = await group().ownerOf('');
@@ -268,14 +215,10 @@ describe.each<[command: string, advice: RegExp, ask: (store: RedisStore) => Prom
     'under that name',
     (redis) => {
       test('the error says what to do about this command, and nothing of EVALSHA', async () => {
-        const client = new Redis(redis().url);
-        client.on('error', () => {});
-        const store = new RedisStore(client, { keyPrefix: PREFIX, commandTimeout: 500 }, () => {});
-        onTestFinished(() => client.disconnect());
+        const { store } = storeActor(new Redis(redis().url), { commandTimeout: 500 });
         const said = await ask(store).catch((error: unknown) => error);
         expect(String(said)).toMatch(advice);
         expect(String(said)).not.toMatch(/EVALSHA|Sentinel/i);
-        await store.close();
       });
     },
     { args: ['--rename-command', command, ''] },

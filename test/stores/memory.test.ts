@@ -29,17 +29,6 @@ describe('a memory store', () => {
     }
   });
 
-  test('flush loses leases and places, and the next renewal says so', async () => {
-    const memory = memoryStore();
-    const store = memory.connect(PREFIX);
-    const claim = claimOf(someKey());
-    await store.acquire(claim);
-    await store.acquire(claimOf(claim.key), { enter: 60_000 });
-    memory.flush();
-    expect(await store.list()).toEqual([]);
-    expect(await store.extend([claim])).toEqual(['gone']);
-  });
-
   test('a waiter is woken outside of the async context of the one that releases', async () => {
     const memory = memoryStore();
     const [holder, contender] = [memory.connect(PREFIX), memory.connect(PREFIX)];

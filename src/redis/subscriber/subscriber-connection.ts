@@ -50,6 +50,8 @@ export class SubscriberConnection {
     client.on('error', (error) => this.#fail(error));
     // Some channels have moved to another node: the server does not say which.
     client.on('moved', () => this.close());
+    // What was sent first is watched for as long as connecting may take; whether the server answers is known sooner.
+    client.on('ready', () => this.#ping());
     client.on('close', () => this.close());
     client.on('end', () => this.close());
     this.#schedulePing();
@@ -115,7 +117,11 @@ export class SubscriberConnection {
   #schedulePing(): void {
     this.#pinging = after(this.#nodes.pingEvery, () => {
       this.#schedulePing();
-      if (this.#client.status === 'ready') this.#watched(this.#client.ping()).catch(() => {});
+      if (this.#client.status === 'ready') this.#ping();
     }).unref();
+  }
+
+  #ping(): void {
+    this.#watched(this.#client.ping()).catch(() => {});
   }
 }

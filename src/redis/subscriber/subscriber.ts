@@ -1,5 +1,6 @@
 import { after, OVERDUE, stop, type Timer, within } from '../../base/clock.js';
 import type { Emit } from '../../base/events.js';
+import { Reply } from '../../base/reply.js';
 import type { WakeUp, Watch } from '../../waiting/store.js';
 import { isRedirection, isReply, presentable } from '../errors.js';
 import type { Nodes } from '../topology/nodes.js';
@@ -18,9 +19,7 @@ interface Channel {
   at: SubscriberConnection | undefined;
   heard: boolean;
   /** Settles with the first confirmation or refusal of a server. */
-  readonly confirmed: Promise<void>;
-  confirm(): void;
-  refuse(error: unknown): void;
+  readonly confirmed: Reply<void>;
   /** Whether it was ever confirmed. */
   known: boolean;
 }
@@ -61,7 +60,7 @@ export class Subscriber {
     channel.listeners.add(listener);
     const close = () => this.#stop(name, channel, listener);
     try {
-      if ((await within(channel.confirmed, ANSWER_TIME)) === OVERDUE) {
+      if ((await within(channel.confirmed.promise, ANSWER_TIME)) === OVERDUE) {
         throw new Error(`Redis did not confirm a subscription within ${ANSWER_TIME} ms`);
       }
     } catch (refusal) {
@@ -79,7 +78,7 @@ export class Subscriber {
   }
 
   close(): void {
-    for (const channel of this.#channels.values()) channel.refuse(new Error('The client was closed'));
+    for (const channel of this.#channels.values()) channel.confirmed.reject(new Error('The client was closed'));
     this.#channels.clear();
     for (const connection of this.#connections.values()) connection.close();
     stop(this.#repairing);
@@ -87,15 +86,8 @@ export class Subscriber {
   }
 
   #add(name: string): Channel {
-    let confirm = () => {};
-    let refuse = (_: unknown) => {};
-    const confirmed = new Promise<void>((resolve, reject) => {
-      confirm = resolve;
-      refuse = reject;
-    });
-    confirmed.catch(() => {});
-    const listeners = new Set<WakeListener>();
-    const channel: Channel = { listeners, confirmed, confirm, refuse, at: undefined, heard: false, known: false };
+    const unsubscribed = { at: undefined, heard: false, known: false };
+    const channel: Channel = { listeners: new Set<WakeListener>(), confirmed: new Reply<void>(), ...unsubscribed };
     this.#channels.set(name, channel);
     this.#place(name, channel);
     return channel;
@@ -131,7 +123,7 @@ export class Subscriber {
       this.#scheduleRepair();
       // After a redirection or a broken connection, another try follows. Any other error is a refusal by the server.
       if (isRedirection(error) || !isReply(error)) return;
-      channel.refuse(error);
+      channel.confirmed.reject(error);
       // Whoever listens already is not refused.
       if (channel.known) this.#report(this.#nodes.addressOf(name), presentable(error));
       return;
@@ -141,7 +133,7 @@ export class Subscriber {
     for (const address of this.#reported) {
       if (this.#connections.get(address) === connection) this.#reported.delete(address);
     }
-    channel.confirm();
+    channel.confirmed.resolve();
     if (channel.known) this.#wake(name);
     channel.known = true;
   }

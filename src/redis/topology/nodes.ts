@@ -139,26 +139,17 @@ class ClusterNodes extends Nodes<ClusterClient> {
   /** A frozen node is replaced within seconds, and its subscribers get no event. */
   readonly pingEvery = 1_000;
   readonly channelPrefix: string;
-  #hasEnded = false;
 
   constructor(redis: ClusterClient) {
     super(redis);
     this.channelPrefix = redis.options?.keyPrefix ?? '';
-    const remember = (hasEnded: boolean) => () => {
-      this.#hasEnded = hasEnded;
-    };
-    this.ends.push(
-      listen(redis, 'end', remember(true)),
-      listen(redis, 'connecting', remember(false)),
-      handleAsking(redis),
-    );
+    this.ends.push(handleAsking(redis));
   }
 
   get ended(): boolean {
     const { status } = this.redis;
-    // When the last of its nodes closes after the client has ended, ioredis calls it `close` again. The field also tells of
-    // an end before this store was opened.
-    return status === 'end' || (status === 'close' && (this.#hasEnded || isClosedByOwner(this.redis)));
+    // When the last of its nodes closes after the client has ended, ioredis calls it `close` again.
+    return status === 'end' || (status === 'close' && isClosedByOwner(this.redis));
   }
 
   addressOf(name: string): string | undefined {

@@ -1,13 +1,12 @@
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
-import { RedisStore } from '../../../src/redis/store.js';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import type { RedisStore } from '../../../src/redis/store.js';
 import { describeWithShop } from '../../support/shop.js';
-import { leaseName, PREFIX, someKey } from '../../waiting/actors.js';
+import { leaseName, someKey } from '../../waiting/actors.js';
 import { claimOf, expectLeft, LONG, SHORT } from '../../waiting/claims.js';
-import { queued } from '../../waiting/waiter.js';
+import { storeActor } from '../store-actor.js';
 
 const HOUR = 3_600_000;
-const OFFER = 1_000;
 
 // What a wall clock does that is set back, without one: test/promises/g5-clocks.slow.test.ts sets the server's.
 describeWithShop('a lease that stands for longer than it was taken for', () => {
@@ -17,16 +16,7 @@ describeWithShop('a lease that stands for longer than it was taken for', () => {
   });
   afterAll(() => admin.disconnect());
 
-  function makeActor() {
-    const redis = new Redis(inject('redis').url as string);
-    const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 10_000 }, () => {});
-    const kill = async () => {
-      void store.close();
-      redis.disconnect();
-    };
-    onTestFinished(kill);
-    return { store, kill, forget: (key: string) => admin.del(leaseName(key)) };
-  }
+  const makeActor = () => storeActor(new Redis(inject('redis').url as string));
 
   /** The key has a lease by now. */
   async function setBack(key: string): Promise<void> {
@@ -46,14 +36,6 @@ describeWithShop('a lease that stands for longer than it was taken for', () => {
     expect(await left(key)).toBeLessThanOrEqual(SHORT);
   });
 
-  test('one that is as it should be is not cut, though whoever looks would take a shorter one', async () => {
-    const [holder, contender] = [makeActor().store, makeActor().store];
-    const key = someKey();
-    await holder.acquire(claimOf(key, LONG));
-    expectLeft(await contender.acquire(claimOf(key, SHORT)), SHORT, LONG);
-    expect(await left(key)).toBeGreaterThan(SHORT);
-  });
-
   test.each([
     ['an acquire that is sent again', (store, claim) => store.acquire(claim)],
     ['an extension', (store, claim) => store.extend([claim])],
@@ -71,16 +53,4 @@ describeWithShop('a lease that stands for longer than it was taken for', () => {
       expectLeft(await contender.acquire(claimOf(claim.key)), SHORT, LONG);
     },
   );
-
-  test('so is an offer that nobody comes for, and one that was confirmed', async () => {
-    const { key, holder, first, second } = await queued(makeActor, 2);
-    const stranger = makeActor().store;
-    await holder.release();
-    await setBack(key);
-    expectLeft(await stranger.acquire(claimOf(key)), 0, OFFER);
-    expect(await first.look()).toBe(true);
-    await setBack(key);
-    expectLeft(await stranger.acquire(claimOf(key)), OFFER, LONG);
-    expect(await second.look()).toBe(false);
-  });
 });
