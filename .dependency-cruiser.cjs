@@ -36,7 +36,7 @@ const ROOMS = {
   'addons/decorators': ['index', 'current', 'options/'],
   'addons/nest': ['index', 'current', 'addons/decorators/'],
   'addons/nest-cls': ['index', 'current'],
-  'addons/board': ['options/', 'call/observed', 'call/recorder', 'database/sql'],
+  'addons/board': ['index', 'options/', 'call/observed', 'call/recorder', 'database/sql'],
 };
 /** The files at the top. */
 const TOP = {

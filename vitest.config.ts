@@ -14,7 +14,6 @@ const TESTED = 'examples/testing/**';
  * of: functions of other files may go on for ever after an abort, with sockets and listeners of their own.
  */
 const AT_REST = [
-  'test/base/channels.test.ts',
   'test/base/events.test.ts',
   'test/base/scope.test.ts',
   'test/support.test/fault-proxy.test.ts',

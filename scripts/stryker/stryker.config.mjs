@@ -14,9 +14,9 @@ export default {
   plugins: ['@stryker-mutator/vitest-runner'],
   vitest: { configFile: 'scripts/stryker/vitest.config.ts' },
   mutate: [
-    functions('src/transaction/gate.ts', 'beginOf', 'isFromStdin'),
+    functions('src/transaction/gate.ts', 'refusedCommand', 'refusedCommand'),
     'src/base/sql-text.ts',
-    functions('src/transaction/lost-commit.ts', 'judge', 'judgeByHistory'),
+    functions('src/transaction/commit.ts', 'judge', 'judgeByHistory'),
     'src/redis/names.ts',
     'src/redis/topology/slot.ts',
     'src/stores/memory.ts',

@@ -19,13 +19,16 @@ interface Leases {
   readonly via: readonly LockVia[];
 }
 
-/** What is published of one call. Nothing here throws, and nothing is waited for. */
+/** What is published of one call and of its attempts at a transaction. Nothing here throws, and nothing is waited for. */
 export class CallTrace {
   readonly #whole: Phase<'fenced-lock:lock'>;
   #wait: Phase<'fenced-lock:wait'> | undefined;
   #hold: Phase<'fenced-lock:hold'> | undefined;
   #work: Phase<'fenced-lock:work'> | undefined;
-  #attempt: AttemptTrace | undefined;
+  #transaction: Phase<'fenced-lock:transaction'> | undefined;
+  #admission: Phase<'fenced-lock:admission'> | undefined;
+  #commit: Phase<'fenced-lock:commit'> | undefined;
+  #admittedAt = 0;
   #begun = false;
   #outcome: LockOutcome = 'not-admitted';
 
@@ -84,8 +87,7 @@ export class CallTrace {
   /** The caller's function. */
   async work<R>(action: () => Promise<R>): Promise<R> {
     this.#begun = true;
-    const transaction = this.#attempt?.message as TransactionMessage;
-    const phase = new Phase('fenced-lock:work', { call: this.call, transaction });
+    const phase = new Phase('fenced-lock:work', { call: this.call, transaction: this.#attempt });
     this.#work = phase;
     try {
       const value = await phase.begin(action);
@@ -99,46 +101,28 @@ export class CallTrace {
     }
   }
 
-  attempt(): AttemptTrace {
-    this.#attempt = new AttemptTrace(this.call, (outcome) => {
-      this.#outcome = outcome;
-    });
-    return this.#attempt;
-  }
-}
-
-/** What is published of one attempt at a transaction. */
-export class AttemptTrace {
-  readonly #whole: Phase<'fenced-lock:transaction'>;
-  readonly #admission: Phase<'fenced-lock:admission'>;
-  #commit: Phase<'fenced-lock:commit'> | undefined;
-  #admittedAt = 0;
-  readonly #ended: (outcome: LockOutcome) => void;
-
-  constructor(call: LockMessage, ended: (outcome: LockOutcome) => void) {
+  /** An attempt at a transaction begins: what follows, until it has settled, is of this one. */
+  attempt(): this {
+    const { call } = this;
     const transaction: TransactionMessage = { call, beganAt: new Date() };
-    this.#ended = ended;
-    this.#whole = new Phase('fenced-lock:transaction', transaction);
+    this.#transaction = new Phase('fenced-lock:transaction', transaction);
     this.#admission = new Phase('fenced-lock:admission', { call, transaction });
-    this.#whole.begin(() => {});
+    this.#commit = undefined;
+    this.#transaction.begin(() => {});
     this.#admission.begin(() => {});
-  }
-
-  get message(): TransactionMessage {
-    return this.#whole.message;
+    return this;
   }
 
   admitted({ attempt, tokens, token, turn, pid, xid }: Admitted): void {
-    Object.assign(this.message, { attempt, tokens, turn, pid, xid, admittedAt: new Date() });
-    this.message.call.token = token;
+    Object.assign(this.#attempt, { attempt, tokens, turn, pid, xid, admittedAt: new Date() });
+    this.call.token = token;
     this.#admittedAt = now();
-    this.#admission.succeed();
+    this.#admission?.succeed();
   }
 
   /** COMMIT is sent by `send`. */
   committing<R extends { readonly next?: unknown }>(send: () => R): R {
-    const { message } = this;
-    const phase = new Phase('fenced-lock:commit', { call: message.call, transaction: message });
+    const phase = new Phase('fenced-lock:commit', { call: this.call, transaction: this.#attempt });
     this.#commit = phase;
     return phase.begin(() => {
       const sent = send();
@@ -147,20 +131,23 @@ export class AttemptTrace {
     });
   }
 
+  /** The outcome of the attempt is known. */
   settled(end: { readonly value: unknown } | { readonly error: unknown }, outcome: LockOutcome): void {
-    const { message } = this;
-    message.outcome = outcome;
-    if (outcome !== 'not-admitted') message.duration = now() - this.#admittedAt;
+    this.#outcome = outcome;
+    this.#attempt.outcome = outcome;
+    if (outcome !== 'not-admitted') this.#attempt.duration = now() - this.#admittedAt;
     if (this.#commit) this.#commit.message.outcome = outcome;
-    this.#ended(outcome);
-    if ('error' in end && !isNotDue(message.call, end.error)) {
-      this.#admission.fail(end.error);
-      this.#commit?.fail(end.error);
-      this.#whole.fail(end.error);
-    } else {
-      this.#commit?.succeed();
-      this.#whole.succeed();
+    const failed = 'error' in end && !isNotDue(this.call, end.error);
+    if (failed) this.#admission?.fail(end.error);
+    for (const phase of [this.#commit, this.#transaction]) {
+      if (failed) phase?.fail(end.error);
+      else phase?.succeed();
     }
+  }
+
+  /** The message of the present attempt. */
+  get #attempt(): TransactionMessage {
+    return (this.#transaction as Phase<'fenced-lock:transaction'>).message;
   }
 }
 

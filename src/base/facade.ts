@@ -7,10 +7,9 @@ export abstract class Facade implements ProxyHandler<object> {
   readonly proxy: object;
   readonly #inner: object;
 
-  /** @param target what `util.inspect` shows for the proxy. Default: an empty object. */
-  constructor(inner: object, target: object = {}) {
+  constructor(inner: object) {
     this.#inner = inner;
-    this.proxy = new Proxy(target, this);
+    this.proxy = new Proxy({}, this);
   }
 
   /** What everything is passed on to. A subclass may choose it anew at each use. */

@@ -1,4 +1,4 @@
-import { offAbort, onAbort } from './abort-listeners.js';
+import { setMaxListeners } from 'node:events';
 
 /**
  * Aborts a lock's work early: the lease is lost, the timeout is over, or the caller's signal aborts. The first abort
@@ -74,3 +74,19 @@ export class LazyAbort {
 }
 
 function nothing(): void {}
+
+export interface AbortListener {
+  handleEvent(): void;
+}
+
+/** Calls `listener` when the signal aborts. Does nothing for a signal that has aborted already. */
+export function onAbort(signal: AbortSignal | undefined, listener: AbortListener): void {
+  if (signal === undefined) return;
+  // Node warns of more than ten, and one signal may be that of all callers of a process.
+  setMaxListeners(0, signal);
+  signal.addEventListener('abort', listener, { once: true });
+}
+
+export function offAbort(signal: AbortSignal | undefined, listener: AbortListener): void {
+  signal?.removeEventListener('abort', listener);
+}

@@ -57,7 +57,7 @@ export interface WaitMessage extends PartMessage {
 
 /** `fenced-lock:hold`: a call, or a handle until its release, has its leases. */
 export interface HoldMessage extends PartMessage {
-  /** One for each key. */
+  /** The random ids by which Redis knows the leases, one for each key. */
   readonly holders: readonly string[];
   /** One for each key. */
   readonly via: readonly LockVia[];

@@ -40,8 +40,6 @@ export interface Asked {
   readonly postgres: AskedServer;
   /** Several have their addresses in one. */
   readonly redis?: AskedServer;
-  /** Whether to say where the URLs were found. */
-  readonly saysFrom: boolean;
 }
 
 type Style = Parameters<typeof styleText>[0];
@@ -57,7 +55,7 @@ export class Context {
   readonly #json: boolean;
   readonly #hidden = new Map<string, string>();
   #used: Partial<Record<keyof Used, string | null>> | undefined;
-  #asked: Omit<Asked, 'saysFrom'> | undefined;
+  #asked: Asked | undefined;
 
   constructor(world: World, json: boolean) {
     this.cwd = world.cwd;
@@ -110,13 +108,10 @@ export class Context {
   }
 
   /** Reports which servers are asked, because the URLs may lead to others than those of the application. */
-  asks({ saysFrom, ...servers }: Asked): void {
-    this.#asked = servers;
-    for (const name of ['postgres', 'redis'] as const) {
-      const server = servers[name];
-      if (server === undefined) continue;
-      const from = saysFrom ? ` (from ${server.from})` : '';
-      this.say(this.paint('dim', `${name.padEnd(10)} ${server.address}${from}`));
+  asks(asked: Asked): void {
+    this.#asked = asked;
+    for (const [name, { address, from }] of Object.entries(asked)) {
+      this.say(this.paint('dim', `${name.padEnd(10)} ${address} (from ${from})`));
     }
   }
 

@@ -6,12 +6,11 @@ import { board } from './commands/board.js';
 import { doctor } from './commands/doctor.js';
 import { gc } from './commands/gc.js';
 import { history } from './commands/history.js';
-import { init } from './commands/init.js';
 import { ls } from './commands/ls.js';
+import { init, upgrade } from './commands/objects.js';
 import { removeFence } from './commands/remove-fence.js';
 import { FAILS, sql } from './commands/sql.js';
 import { unlock } from './commands/unlock.js';
-import { upgrade } from './commands/upgrade.js';
 import { Context, type World } from './context.js';
 import { POLICIES } from './migrations/fence-sql.js';
 import { advised, Misuse } from './problem.js';
@@ -22,17 +21,6 @@ const EXIT = { done: 0, failed: 1, misuse: 2 } as const;
 /** Where a URL comes from that is not given, as `servers/urls.ts` looks for it. */
 const DATABASE_DEFAULT = 'DATABASE_URL, else that of the Prisma config';
 const REDIS_DEFAULT = 'REDIS_URL, also from the .env that the Prisma config loads';
-
-/** Names of `$locks` and of similar tools, which people try here. */
-const ELSEWHERE_CALLED: Readonly<Record<string, string>> = {
-  'force-release': 'unlock',
-  forceRelease: 'unlock',
-  release: 'unlock',
-  inspect: 'unlock <key> --dry-run',
-  status: 'doctor',
-  top: 'ls --watch',
-  check: 'doctor',
-};
 
 /** Runs one command line (without the program's name). Returns the exit code. */
 export async function run(args: readonly string[], world: World): Promise<number> {
@@ -174,21 +162,13 @@ function failed(context: Context, program: Command, error: unknown, args: readon
     // The command itself was not reached, and somebody executes what it writes.
     const wanted = args.find((arg) => program.commands.some((command) => command.name() === arg));
     if (wanted === 'sql') context.say(FAILS);
-    const hint = calledHere(error);
-    if (hint !== '') context.complain(hint);
-    context.document({ ok: false, error: [error.message.replace(/^error: /, ''), hint].filter(Boolean).join('. ') });
+    context.document({ ok: false, error: error.message.replace(/^error: /, '') });
     return EXIT.misuse;
   }
   const message = advised(error);
   context.complain(`${program.name()}: ${message}`);
   context.document({ ok: false, error: message });
   return error instanceof Misuse ? EXIT.misuse : EXIT.failed;
-}
-
-/** What the command line calls the command that somebody has looked for. */
-function calledHere(error: CommanderError): string {
-  const name = /^error: unknown command '([^']*)'/.exec(error.message)?.[1] ?? '';
-  return Object.hasOwn(ELSEWHERE_CALLED, name) ? `It is called here: npx fenced-lock ${ELSEWHERE_CALLED[name]}` : '';
 }
 
 /** The name becomes a line of the schema, so it must be valid for Prisma. */

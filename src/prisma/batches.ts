@@ -1,19 +1,7 @@
-import { processWide } from '../base/process-wide.js';
 import type { SkippedOperation } from '../database/database.js';
 import type { Engine, EngineQuery, PrismaInternals } from './internals.js';
+import { lockTransaction } from './lock-transactions.js';
 import { nameOnClient } from './models.js';
-
-/**
- * Who notes the skipped operations of a transaction, and makes their errors, by the ids of the transactions. Another copy of this
- * package may have wrapped the engine.
- */
-const listeners = processWide('skipped-operations', () => new Map<unknown, (skipped: SkippedOperation) => Error>());
-
-/** Calls `listener` for each operation of the transaction that Prisma does not send, until the returned function is called. */
-export function onSkipped(id: unknown, listener: (skipped: SkippedOperation) => Error): () => void {
-  listeners.set(id, listener);
-  return () => void listeners.delete(id);
-}
 
 const WRAPPED = Symbol.for('prisma-extension-fenced-lock.whole-batches');
 
@@ -28,17 +16,17 @@ export function rejectSkipped({ _engine: engine }: PrismaInternals): void {
   const { requestBatch } = engine;
   engine.requestBatch = async function (this: Engine, queries, options) {
     const { kind, options: transaction } = options?.transaction ?? {};
-    const skip = kind === 'itx' ? listeners.get(transaction?.id) : undefined;
-    if (skip === undefined) return await requestBatch.call(this, queries, options);
+    const ofLock = kind === 'itx' ? lockTransaction(transaction?.id) : undefined;
+    if (ofLock === undefined) return await requestBatch.call(this, queries, options);
     const results = await requestBatch.call(this, queries, options).catch((error: unknown) => {
       // It has sent none, and all reject with that error. A function that has caught it knows of one operation.
       const unsent = besideRefused(queries, error);
-      if (unsent !== undefined) skip(unsent);
+      if (unsent !== undefined) ofLock.skip(unsent);
       throw error;
     });
     const unsent = queries.slice(results.length);
     const failed = () => ({ name: nameOf(queries[results.length - 1] as EngineQuery), error: results.at(-1) });
-    return [...results, ...unsent.map((query) => skip({ name: nameOf(query), failed: failed() }))];
+    return [...results, ...unsent.map((query) => ofLock.skip({ name: nameOf(query), failed: failed() }))];
   };
 }
 

@@ -53,14 +53,6 @@ export function hasOneSession(adapter: Pick<AdapterFactory, 'adapterName'>): boo
   return /pglite/i.test(adapter.adapterName);
 }
 
-/**
- * Whether an extension was applied to this client. Not by its `$on`, which Prisma takes from such a client: applications give it
- * back.
- */
-export function isExtended({ _extensions }: PrismaInternals): boolean {
-  return _extensions?.isEmpty() !== true;
-}
-
 /** The isolation level that the transactions of this client have by default; `undefined` for that of the database. */
 export function isolationLevelOf({ _engineConfig }: PrismaInternals): string | undefined {
   return _engineConfig.transactionOptions?.isolationLevel;

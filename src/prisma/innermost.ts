@@ -1,8 +1,7 @@
-import type { Hook } from '../database/database.js';
 import { WRITE_NAMES } from '../fencing/writes.js';
 import { asPrismaReads, givenArguments } from './arguments.js';
-import { isExtended } from './client.js';
 import type { HookParams, PrismaInternals } from './internals.js';
+import { lockTransaction } from './lock-transactions.js';
 import { nameOnClient } from './models.js';
 import { refuseTakenOut } from './outside.js';
 import { RAW } from './tx.js';
@@ -19,58 +18,39 @@ export const INNERMOST = '$fencedLockInnermost';
  * - An operation that is not in the transaction of a lock was called on `tx`, and an extension has taken it out: refused.
  *
  * One extended client serves all transactions: to extend one takes longer than a statement.
+ *
+ * @returns the client to begin on. `hooked`: whether the writes of the transaction need the hook.
  */
-export class Innermost {
-  readonly #base: PrismaInternals;
-  readonly #isExtended: boolean;
-  #client: PrismaInternals | undefined;
-  /** By the ids of the transactions. */
-  readonly #hooks = new Map<unknown, Hook>();
+export function innermostOf(base: PrismaInternals): (hooked: boolean) => PrismaInternals {
+  // Not by its `$on`, which Prisma takes from an extended client: applications give it back.
+  const isExtended = base._extensions?.isEmpty() !== true;
+  const each = (names: Iterable<string | symbol>) => Object.fromEntries([...names].map((name) => [name, onOperation]));
+  // Each operation that an extension names costs Prisma two promises more. Without other extensions only writes need it.
+  const query = isExtended ? { $allOperations: onOperation } : { $allModels: each(WRITE_NAMES), ...each(RAW) };
+  let client: PrismaInternals | undefined;
+  return (hooked) => {
+    if (!hooked && !isExtended) return base;
+    client ??= base.$extends({ name: 'fenced-lock transactions', client: { [INNERMOST]: true }, query });
+    return client;
+  };
+}
 
-  constructor(base: PrismaInternals) {
-    this.#base = base;
-    this.#isExtended = isExtended(base);
+function onOperation(operation: HookParams): Promise<unknown> {
+  const { model, operation: name, query, __internalParams: params } = operation;
+  const hook = lockTransaction(params?.transaction?.id)?.hook;
+  if (hook === undefined || !(model === undefined || WRITE_NAMES.has(name))) return refuseTakenOut(operation);
+  const args = givenArguments(operation);
+  if (model === undefined) {
+    const send = (sent: unknown) => query(sent);
+    return hook.send({ model: '', name, args, send, run: send });
   }
-
-  /** @param hooked whether the writes of the transaction need the hook. */
-  clientFor(hooked: boolean): PrismaInternals {
-    if (!hooked && !this.#isExtended) return this.#base;
-    this.#client ??= this.#base.$extends(this.#extension());
-    return this.#client;
-  }
-
-  /** Returns what is to be called when the transaction ends. Its connection refuses the statements that come later. */
-  hook(id: unknown, hook: Hook): () => void {
-    this.#hooks.set(id, hook);
-    return () => void this.#hooks.delete(id);
-  }
-
-  #extension(): object {
-    const onOperation = (params: HookParams) => this.#onOperation(params);
-    const each = (names: Iterable<string | symbol>) =>
-      Object.fromEntries([...names].map((name) => [name, onOperation]));
-    // Each operation that an extension names costs Prisma two promises more. Without other extensions only writes need it.
-    const query = this.#isExtended ? { $allOperations: onOperation } : { $allModels: each(WRITE_NAMES), ...each(RAW) };
-    return { name: 'fenced-lock transactions', client: { [INNERMOST]: true }, query };
-  }
-
-  #onOperation(operation: HookParams): Promise<unknown> {
-    const { model, operation: name, query, __internalParams: params } = operation;
-    const hook = this.#hooks.get(params?.transaction?.id);
-    if (hook === undefined || !(model === undefined || WRITE_NAMES.has(name))) return refuseTakenOut(operation);
-    const args = givenArguments(operation);
-    if (model === undefined) {
-      const send = (sent: unknown) => query(sent);
-      return hook.send({ model: '', name, args, send, run: send });
-    }
-    // Behind the extensions, which have seen the caller's operation already. `query` changes the parameters.
-    const named = (other: string) => ({ ...params, action: other, clientMethod: `${nameOnClient(model)}.${other}` });
-    return hook.send({
-      model,
-      name,
-      args: asPrismaReads(args),
-      send: (sent, other = name) => query(sent, named(other)),
-      run: (other, sent) => query(sent, { ...named(other), dataPath: [], unpacker: undefined }),
-    });
-  }
+  // Behind the extensions, which have seen the caller's operation already. `query` changes the parameters.
+  const named = (other: string) => ({ ...params, action: other, clientMethod: `${nameOnClient(model)}.${other}` });
+  return hook.send({
+    model,
+    name,
+    args: asPrismaReads(args),
+    send: (sent, other = name) => query(sent, named(other)),
+    run: (other, sent) => query(sent, { ...named(other), dataPath: [], unpacker: undefined }),
+  });
 }

@@ -1,13 +1,13 @@
 import { withCaller } from '../base/caller.js';
 import { InsideTransactionError, quoted } from '../base/errors.js';
 import { heldKey } from '../base/held-keys.js';
-import { isOfLock } from '../base/lock-transactions.js';
+import { withoutNoise } from '../base/sql-text.js';
 import { WRITE_NAMES } from '../fencing/writes.js';
 import { givenArguments } from './arguments.js';
 import { hasOneSession } from './client.js';
 import type { HookParams, PrismaInternals } from './internals.js';
+import { isOfLock } from './lock-transactions.js';
 import { nameOnClient } from './models.js';
-import { isRawWrite } from './raw-writes.js';
 import { READS } from './tx.js';
 
 /**
@@ -52,6 +52,27 @@ function textOf(args: unknown): string {
 export function isWrite(operation: string, args: unknown): boolean {
   if (operation.startsWith('$queryRaw')) return isRawWrite(textOf(args));
   return WRITE_NAMES.has(operation) || operation.startsWith('$executeRaw');
+}
+
+const BEGINS = /^[\s(]*(?:insert|update|delete|merge|truncate|copy|call|do)\b/i;
+const EXPLAINS = /^[\s(]*explain\s*(?:\(([^)]*)\)|((?:(?:analyze|analyse|verbose)\b\s*)+))/i;
+const RUNS = /\banaly[zs]e\b(?!\s*(?:false|off|no|0)\b)/i;
+const WITH = /^[\s(]*with\b/i;
+/** In WITH, a part follows an opening parenthesis, and the main statement follows a closing one. */
+const PART = /[()]\s*(?:insert\s+into|delete\s+from|merge\s+into|update\b.*?\bset)\b/is;
+
+/**
+ * Whether raw SQL writes: by its first word, under EXPLAIN ANALYZE, or in WITH. A function that writes is not
+ * recognized.
+ */
+function isRawWrite(sql: string): boolean {
+  return withoutNoise(sql).split(';').some(writes);
+}
+
+function writes(statement: string): boolean {
+  const [explains, options, words] = EXPLAINS.exec(statement) ?? [];
+  if (explains !== undefined) return RUNS.test(options ?? words ?? '') && writes(statement.slice(explains.length));
+  return BEGINS.test(statement) || (WITH.test(statement) && PART.test(statement));
 }
 
 /** The operations of a model, by which a mock of one is known. */

@@ -1,11 +1,9 @@
 import { LONGEST_TIME } from '../base/clock.js';
 import { InvalidOptionError } from '../base/errors.js';
-import { rememberTransaction } from '../base/lock-transactions.js';
 import { onceForEach } from '../base/once-for-each.js';
-import { isPlainTransactionOpen } from '../base/plain-transactions.js';
 import { Reply } from '../base/reply.js';
 import { runInside } from '../base/scope.js';
-import { isCounted, isOfAnother, Ticket } from '../connection/pool.js';
+import { isOfAnother, Ticket } from '../connection/pool.js';
 import {
   type ClientTransaction,
   type ClientTransactionOptions,
@@ -15,14 +13,13 @@ import {
   type Query,
   type Unfinished,
 } from '../database/database.js';
-import { WRITE_NAMES } from '../fencing/writes.js';
 import { fenceConnected, fencedClasses } from './adapter.js';
-import { onSkipped } from './batches.js';
 import { isDisconnect, isEnded, isNoMatch, isStatementError, isUnavailable, sqlDetail, sqlState } from './errors.js';
-import { INNERMOST, Innermost } from './innermost.js';
+import { INNERMOST, innermostOf } from './innermost.js';
 import type { PrismaInternals, TransactionClient } from './internals.js';
+import { rememberTransaction } from './lock-transactions.js';
 import { nameOnClient } from './models.js';
-import { FencedTx, type OperationNames, Operations, UNFINISHED } from './tx.js';
+import { FencedTx, UNFINISHED } from './tx.js';
 
 /**
  * Implements the port to the database for the client of a call, which may have been extended further than the one that
@@ -34,11 +31,8 @@ export function prismaDatabases(rescue: Query): (client: PrismaInternals) => Dat
 
 function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object> {
   const models = Object.keys(client._runtimeDataModel.models);
-  const names = {
-    models: new Map([...models, ...models.map(nameOnClient)].map((name) => [name, true])),
-    writes: WRITE_NAMES,
-  };
-  const innermost = new Innermost(client);
+  const names = new Set([...models, ...models.map(nameOnClient)]);
+  const clientFor = innermostOf(client);
   return {
     rescue,
     sqlState,
@@ -49,31 +43,27 @@ function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object
     isUnavailable,
     isEnded,
     unfinished: (tx) => (tx as { readonly [UNFINISHED]?: Unfinished })[UNFINISHED],
-    mayBeInsideTransaction: () => isPlainTransactionOpen() || !countedClients.has(adapterOf(client)),
-    open: (options, place) => open(client, innermost, options, place, names),
+    open: (options, place) => open(client, clientFor, options, place, names),
   };
 }
-
-/** Clients whose plain transactions are all counted, by their adapters. Known once a lock has had a transaction there. */
-const countedClients = new WeakSet<object>();
-const adapterOf = (client: PrismaInternals): object => client._engineConfig.adapter ?? client;
 
 type Body = (tx: TransactionClient) => Promise<void>;
 
 function open(
   client: PrismaInternals,
-  innermost: Innermost,
+  clientFor: ReturnType<typeof innermostOf>,
   options: ClientTransactionOptions,
   place: Place,
-  names: OperationNames,
+  models: ReadonlySet<string>,
 ): ClientTransaction<object> {
   const ticket = new Ticket(place, options.evenIfWanted);
   const fencedBefore = fencedClasses.count;
   const decided = new Reply<Body>();
   const settled = runInside({ ticket }, () =>
-    innermost
-      .clientFor(options.hooked)
-      .$transaction((tx) => decided.value?.(tx) ?? decided.promise.then((body) => body(tx)), prismaOptions(options)),
+    clientFor(options.hooked).$transaction(
+      (tx) => decided.value?.(tx) ?? decided.promise.then((body) => body(tx)),
+      prismaOptions(options),
+    ),
   );
   return {
     run(hook, body) {
@@ -82,16 +72,16 @@ function open(
         const { source } = ticket;
         if (source === undefined) return notFenced(client, fencedBefore);
         if (isOfAnother(source, client._engineConfig.adapter)) return ofAnother(client, source);
-        if (isCounted(source)) countedClients.add(adapterOf(client));
         const id = transactionId(tx);
         if (options.hooked && (id === undefined || !(INNERMOST in tx))) return Promise.reject(notHooked());
-        const operations = new Operations(names, options.key);
-        const own = new FencedTx(tx, operations);
-        const forget = [rememberTransaction(id), onSkipped(id, (skipped) => operations.skip(skipped))];
-        if (options.hooked) forget.push(innermost.hook(id, hook));
+        const own = new FencedTx(tx, options.key, models);
+        const forget = rememberTransaction(id, {
+          hook: options.hooked ? hook : undefined,
+          skip: (skipped) => own.skip(skipped),
+        });
         return body(own.proxy, () => {
-          own.close();
-          for (const each of forget) each();
+          own.isClosed = true;
+          forget();
         });
       };
       let ended: Promise<void> | undefined;

@@ -1,4 +1,3 @@
-import { inspect } from 'node:util';
 import { withCaller } from '../base/caller.js';
 import {
   codeOf,
@@ -12,6 +11,7 @@ import {
 } from '../base/errors.js';
 import { Facade } from '../base/facade.js';
 import type { SkippedOperation, Unfinished } from '../database/database.js';
+import { WRITE_NAMES } from '../fencing/writes.js';
 
 /** Methods that leave the transaction or its connection. The client of a lock's transaction does not have them. */
 export const NOT_ON_TX = [
@@ -29,45 +29,6 @@ export const NOT_ON_TX = [
 ] as const;
 
 const EXITS: ReadonlySet<unknown> = new Set(NOT_ON_TX);
-
-/**
- * Properties that JavaScript reads by itself: to await a value, and to make a text or JSON of it. An `await` of a value
- * whose `then` settles nothing would never end.
- */
-const OF_LANGUAGE: ReadonlySet<unknown> = new Set(['then', 'toJSON', ...Object.getOwnPropertyNames(Object.prototype)]);
-
-/** Whether a property may be a model or an operation: JavaScript does not read it by itself. */
-export function mayBeOperation(property: string | symbol): property is string {
-  return typeof property === 'string' && !OF_LANGUAGE.has(property);
-}
-
-/**
- * Wraps the client of a transaction: without methods that leave it (the array form of `$transaction` would do so
- * silently), and closed when the transaction ends, after which every operation rejects.
- */
-export class FencedTx extends Facade {
-  readonly #operations: Operations;
-
-  constructor(tx: object, operations: Operations) {
-    super(tx);
-    this.#operations = operations;
-  }
-
-  close(): void {
-    this.#operations.isClosed = true;
-  }
-
-  get(_: object, property: string | symbol, receiver: unknown): unknown {
-    if (property === UNFINISHED) return this.#operations;
-    if (this.#operations.isClosed && mayBeOperation(property)) return this.#operations.late(property);
-    if (EXITS.has(property)) return exit(String(property));
-    return this.#operations.watched(this.inner, property, Reflect.get(this.inner, property, receiver));
-  }
-
-  override has(target: object, property: string | symbol): boolean {
-    return !EXITS.has(property) && super.has(target, property);
-  }
-}
 
 /** `$extends` is undefined: extensions test it to find out whether they are inside a transaction. */
 function exit(name: string): unknown {
@@ -114,15 +75,12 @@ export const READS: ReadonlySet<unknown> = new Set([
 
 type Method = (this: unknown, ...args: unknown[]) => unknown;
 
-/** Which names of a client are models and writing operations. */
-export interface OperationNames {
-  readonly models: { get(name: string): unknown };
-  readonly writes: { has(name: string): boolean };
-}
-
 /**
- * Detects operations that were called on a transaction's client and not awaited. Prisma sends an operation only when its
- * `then` is called.
+ * Wraps the client of a transaction: without methods that leave it (the array form of `$transaction` would do so silently).
+ * When the transaction has ended, every operation rejects.
+ *
+ * It detects operations that were called on the client and not awaited. Prisma sends an operation only when its `then` is
+ * called.
  *
  * - Not sent: a write or raw SQL whose `then`, `catch` or `finally` was not read. A relation of a fluent call makes another
  *   operation of it, which counts in its place. Reads are ignored: not sending them changes nothing.
@@ -130,9 +88,9 @@ export interface OperationNames {
  *   only at the connection, because Prisma sends later than that, and pauses between the statements of an operation.
  * - Refused: an operation that was used, and was skipped by Prisma behind one that failed, or refused here. It rejects.
  */
-export class Operations implements Unfinished {
-  readonly names: OperationNames;
+export class FencedTx extends Facade implements Unfinished {
   readonly #key: string;
+  readonly #modelNames: { has(name: string): boolean };
   readonly #waiting = new Set<Operation>();
   readonly #inFlight = new Set<{ readonly name: string }>();
   /** The models that were used, by their names on the client. */
@@ -141,9 +99,21 @@ export class Operations implements Unfinished {
   /** Set when the transaction ends. Operations that were called before are not sent any more. */
   isClosed = false;
 
-  constructor(names: OperationNames, key: string) {
-    this.names = names;
+  /** @param models their names on the client. */
+  constructor(tx: object, key: string, models: { has(name: string): boolean }) {
+    super(tx);
     this.#key = key;
+    this.#modelNames = models;
+  }
+
+  get(_: object, property: string | symbol, receiver: unknown): unknown {
+    if (property === UNFINISHED) return this;
+    if (EXITS.has(property)) return exit(String(property));
+    return this.watched(property, Reflect.get(this.inner, property, receiver));
+  }
+
+  override has(target: object, property: string | symbol): boolean {
+    return !EXITS.has(property) && super.has(target, property);
   }
 
   get unsent(): string | undefined {
@@ -155,10 +125,10 @@ export class Operations implements Unfinished {
   }
 
   /** Returns a property of the client, wrapped if it is a model or sends raw SQL. */
-  watched(_client: object, name: string | symbol, value: unknown): unknown {
+  watched(name: string | symbol, value: unknown): unknown {
     if (typeof name !== 'string') return value;
     if (typeof value === 'function') return RAW.has(name) ? this.method(name, value as Method, true) : value;
-    if (typeof value !== 'object' || value === null || this.names.models.get(name) === undefined) return value;
+    if (typeof value !== 'object' || value === null || !this.#modelNames.has(name)) return value;
     const model = this.#models.get(name) ?? new Model(name, value, this).proxy;
     this.#models.set(name, model);
     return model;
@@ -166,10 +136,10 @@ export class Operations implements Unfinished {
 
   /** A method that makes an operation. @param name in messages. */
   method(name: string, method: Method, mustBeSent: boolean): Method {
-    const operations = this;
+    const tx = this;
     return function (...args) {
       // Called by a function of the proxy: Prisma's messages show the first line on the stack that is none of a proxy.
-      return operations.watch(name, Reflect.apply(method, this, args), mustBeSent);
+      return tx.watch(name, Reflect.apply(method, this, args), mustBeSent);
     };
   }
 
@@ -206,14 +176,6 @@ export class Operations implements Unfinished {
     return error;
   }
 
-  /** A model, or a method, of a transaction that has ended: what is called on it rejects when it is awaited. */
-  late(name: string): object {
-    return new Proxy(() => new Operation(name, this.late(name), this, undefined).proxy, {
-      get: (target, property) =>
-        mayBeOperation(property) ? this.late(`${name}.${property}`) : (Reflect.get(target, property) as unknown),
-    });
-  }
-
   #named(name: string, error: unknown): unknown {
     const ours = toFencedLockError(error);
     if (ours instanceof InsideTransactionError) this.refused ??= ours;
@@ -243,39 +205,34 @@ function isLazy(operation: unknown): operation is PromiseLike<unknown> {
 class Model extends Facade {
   /** Its name on the client. */
   readonly #name: string;
-  readonly #operations: Operations;
+  readonly #tx: FencedTx;
 
-  constructor(name: string, inner: object, operations: Operations) {
+  constructor(name: string, inner: object, tx: FencedTx) {
     super(inner);
     this.#name = name;
-    this.#operations = operations;
+    this.#tx = tx;
   }
 
   get(_: object, name: string | symbol): unknown {
     const value: unknown = Reflect.get(this.inner, name);
     if (typeof name !== 'string' || typeof value !== 'function') return value;
-    const writes = this.#operations.names.writes.has(name);
+    const writes = WRITE_NAMES.has(name);
     if (!writes && !READS.has(name)) return value;
-    return this.#operations.method(`${this.#name}.${name}`, value as Method, writes);
+    return this.#tx.method(`${this.#name}.${name}`, value as Method, writes);
   }
-}
-
-/** What Node shows where an operation is logged in place of its result. */
-function shown(name: string): object {
-  return { [inspect.custom]: () => `[${name}: an operation; await it for its result]` };
 }
 
 /** One operation that was called. */
 class Operation extends Facade {
   readonly name: string;
-  readonly #operations: Operations;
+  readonly #tx: FencedTx;
   /** Where it is until it is used. */
   readonly #waiting: Set<Operation> | undefined;
 
-  constructor(name: string, inner: object, operations: Operations, waiting: Set<Operation> | undefined) {
-    super(inner, shown(name));
+  constructor(name: string, inner: object, tx: FencedTx, waiting: Set<Operation> | undefined) {
+    super(inner);
     this.name = name;
-    this.#operations = operations;
+    this.#tx = tx;
     this.#waiting = waiting;
   }
 
@@ -286,7 +243,7 @@ class Operation extends Facade {
     if (property === 'then' || property === 'catch' || property === 'finally') {
       this.#waiting?.delete(this);
       return (...given: unknown[]) => {
-        const sent = this.#operations.send(this.name, operation as PromiseLike<unknown>);
+        const sent = this.#tx.send(this.name, operation as PromiseLike<unknown>);
         return Reflect.apply(sent[property], sent, given);
       };
     }
@@ -296,7 +253,7 @@ class Operation extends Facade {
       const made: unknown = Reflect.apply(value, operation, given);
       // A relation of its result.
       if (isLazy(made)) this.#waiting?.delete(this);
-      return this.#operations.watch(`${this.name}.${property}`, made, this.#waiting !== undefined);
+      return this.#tx.watch(`${this.name}.${property}`, made, this.#waiting !== undefined);
     };
   }
 }

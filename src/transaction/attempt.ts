@@ -1,4 +1,4 @@
-import type { AttemptTrace } from '../base/call-trace.js';
+import type { CallTrace } from '../base/call-trace.js';
 import { Alarm, Deadline, within } from '../base/clock.js';
 import {
   type ClosedError,
@@ -48,7 +48,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
   readonly #isBlocked: boolean;
   readonly #opening: Opening<Tx>;
   readonly #alarm = new Alarm();
-  readonly #trace: AttemptTrace | undefined;
+  readonly #trace: CallTrace | undefined;
   #state: 'opening' | 'working' | 'draining' | 'committing' | 'settled' = 'opening';
   #admission: Admission | undefined;
   #deadline = new Deadline(Number.POSITIVE_INFINITY);

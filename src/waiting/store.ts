@@ -81,7 +81,7 @@ export interface KeyState {
   readonly process?: string;
   /** Milliseconds until the lease expires, unless it is extended. */
   readonly expiresIn: number;
-  /** The number of processes that wait for the key. */
+  /** The number of other processes that wait. Callers in the holder's process queue there and are not counted. */
   readonly waiting: number;
   /**
    * The names of the processes that wait, as many as were asked for. The first of the queue is first; of several

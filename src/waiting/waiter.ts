@@ -1,8 +1,8 @@
 import { AsyncResource } from 'node:async_hooks';
-import { type AbortListener, offAbort, onAbort } from '../base/abort-listeners.js';
 import { withCaller } from '../base/caller.js';
 import { after, now, stop, type Timer } from '../base/clock.js';
 import type { LockTimeoutError, LockUnavailableError } from '../base/errors.js';
+import { type AbortListener, offAbort, onAbort } from '../base/lazy-abort.js';
 import type { Turn } from './lease-set.js';
 import type { LeaseRequest, PreopenMoment } from './request.js';
 

@@ -23,7 +23,7 @@ interface Row {
   readonly unknowns: number;
 }
 
-describeWithShop('hooks among faults', () => {
+describeWithShop('hooks and $oncePer among faults', () => {
   let postgres: PostgresServer;
   let app: string;
   const own = new Shop(() => ({ postgres: app, admin: postgres.url, redis: inject('redis').url as string }));
@@ -35,7 +35,7 @@ describeWithShop('hooks among faults', () => {
   }, 60_000);
 
   test(
-    `afterCommit runs for no work that was rolled back, and once for all that was told as committed (${SECONDS} s)`,
+    `afterCommit runs once for what was told as committed, and never else; a job once in an interval (${SECONDS} s)`,
     async () => {
       await own.admin.query(`
         CREATE TABLE work (id uuid, refuse boolean);
@@ -44,11 +44,18 @@ describeWithShop('hooks among faults', () => {
         CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
           IF NEW.refuse THEN RAISE EXCEPTION 'refused' USING ERRCODE = '23514'; END IF; RETURN NULL; END $$;
         CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON work DEFERRABLE INITIALLY DEFERRED
-          FOR EACH ROW EXECUTE FUNCTION refuse()`);
+          FOR EACH ROW EXECUTE FUNCTION refuse();
+        CREATE TABLE marks (ran_at timestamptz, xid xid8);
+        CREATE FUNCTION keep_mark() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+          INSERT INTO public.marks VALUES (NEW.ran_at, pg_current_xact_id()); RETURN NULL; END $$;
+        -- A run is marked by the second of two upserts; the first one finds the row.
+        CREATE TRIGGER keep AFTER UPDATE ON fenced_lock.last_run FOR EACH ROW
+          WHEN (OLD.ran_at <> NEW.ran_at) EXECUTE FUNCTION keep_mark();
+        ALTER TABLE "Ledger" ADD xid xid8 DEFAULT pg_current_xact_id()`);
       const proxy = await startFaultProxy({ host: postgres.host, port: postgres.port });
       own.closeLater(() => proxy.close());
       const keys = Array.from({ length: 4 }, () => `work:${randomUUID()}`);
-      const args = [proxy.url(app), app, inject('redis').url as string, ...keys];
+      const args = [proxy.url(app), app, inject('redis').url as string, `job:${randomUUID()}`, ...keys];
       const start = () => startWorker(new URL('./outbox.worker.ts', import.meta.url), args);
       const workers = Array.from({ length: WORKERS }, start);
       const dead: Worker[] = [];
@@ -116,6 +123,17 @@ describeWithShop('hooks among faults', () => {
       expect(outcomes('ok').length).toBeGreaterThan(SECONDS);
       expect(outcomes('error').filter((row) => row !== undefined && row.rollbacks > 0).length).toBeGreaterThan(0);
       expect(cut).toBeGreaterThan(0);
+      // What was cut off may still be there for a moment.
+      await own.admin.query(`SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+        WHERE datname = current_database() AND usename = 'shop_app'`);
+      const { rows: runs } = await own.admin.query<{ interval: number; rows: number }>(`
+        SELECT floor(extract(epoch FROM m.ran_at))::float8 AS interval,
+          (SELECT count(*)::int FROM "Ledger" AS l WHERE l.xid = m.xid) AS rows
+        FROM marks AS m ORDER BY m.ran_at`);
+      expect(new Set(runs.map(({ interval }) => interval)).size).toBe(runs.length);
+      expect(runs.filter(({ rows }) => rows !== 1)).toEqual([]);
+      expect((await own.admin.query('SELECT FROM "Ledger"')).rowCount).toBe(runs.length);
+      expect(runs.length).toBeGreaterThan(SECONDS / 4);
     },
     (SECONDS + 90) * 1_000,
   );

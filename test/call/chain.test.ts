@@ -9,10 +9,7 @@ import { aroundScripts } from '../support/around-scripts.js';
 import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { proxied } from '../support/proxied.js';
-import { withDatabase, withUser } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop, type ShopClient, STAYS } from '../support/shop.js';
-import { setUpShop } from '../support/shop-database.js';
-import { slowAdmission } from './slow-admission.js';
 import { slowCommit } from './slow-commit.js';
 
 describeWithShop('turns that follow each other on one connection', () => {
@@ -51,20 +48,6 @@ describeWithShop('turns that follow each other on one connection', () => {
     held.catch(() => {});
     await begun.opened;
     return { held, end: ends.open };
-  }
-
-  // For what would be in the way of every lock of the database.
-  const ownUrl = withDatabase(inject('postgres').admin, `chain_${randomUUID().replaceAll('-', '')}`);
-  const ownApp = withUser(ownUrl, 'shop_app', 'shop_app');
-  const own = new Shop(() => ({ postgres: ownApp, admin: ownUrl, redis: inject('redis').url as string }));
-  async function ownDatabase() {
-    const name = new URL(ownUrl).pathname.slice(1);
-    await shop.admin.query(`CREATE DATABASE ${name}`);
-    shop.closeLater(async () => {
-      await own.close();
-      await shop.admin.query(`DROP DATABASE ${name} WITH (FORCE)`);
-    });
-    await setUpShop({ url: ownUrl });
   }
 
   const LEVELS = [undefined, 'RepeatableRead', 'Serializable'] as const;
@@ -120,25 +103,6 @@ describeWithShop('turns that follow each other on one connection', () => {
     expect(await next).toBe(5);
   });
 
-  test('a connection that is cut between the answers to COMMIT and to the admission: the next one begins by itself', async () => {
-    await ownDatabase();
-    const admissions = await slowAdmission(own);
-    const { id, key } = await own.product(10);
-    const { prisma, proxy } = await proxied(own, ownApp);
-    const first = await atWork(prisma, key, async (tx) => {
-      await tx.stock.update({ where: { id }, data: { quantity: 5 } });
-      return 'sold';
-    });
-    const next = sale(prisma, key, id);
-    await admissions.hold();
-    first.end();
-    expect(await first.held).toBe('sold');
-    proxy.reset();
-    await admissions.goOn();
-    expect(await next).toBe(5);
-    expect((await own.row(id))?.quantity).toBe(4);
-  });
-
   test.each(['23514', '40001'])('a COMMIT that is refused with %s: the next one begins by itself', async (code) => {
     const { id, key } = await shop.product(10);
     const { prisma } = shop.client(STAYS);
@@ -182,10 +146,7 @@ describeWithShop('turns that follow each other on one connection', () => {
   });
 
   // The connection belongs to the turn before, too, until its COMMIT is answered.
-  test.each([
-    ['gives up', (caller: AbortController, _: ShopClient) => caller.abort(new Error('enough'))],
-    ['is turned away because the client is closed', (_: AbortController, prisma: ShopClient) => prisma.$locks.close()],
-  ])('one behind a long COMMIT that %s does not break that COMMIT', async (_, giveUp) => {
+  test('one behind a long COMMIT that gives up does not break that COMMIT', async () => {
     const { id, key } = await shop.product(10);
     const { prisma, events } = shop.client(STAYS);
     const slow = await slowCommit(shop);
@@ -198,13 +159,12 @@ describeWithShop('turns that follow each other on one connection', () => {
     const next = sale(prisma, key, id, { signal: caller.signal });
     first.end();
     await shop.blocked('COMMIT');
-    const given = giveUp(caller, prisma);
+    caller.abort(new Error('enough'));
     await expect(next).rejects.toThrow();
     // Longer than an admission that was given up may stay without an answer before its connection is closed.
     await pause(3_000);
     await slow.goOn();
     expect(await first.held).toBe('sold');
-    await given;
     expect((await shop.row(id))?.quantity).toBe(9);
     expect(events.map(({ type }) => type)).not.toContain('commit-resolved');
   });

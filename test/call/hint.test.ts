@@ -2,25 +2,21 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
-import { afterEach, expect, inject, test, vi } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { fencedLock } from '../../src/index.js';
 import { namesOf } from '../../src/redis/names.js';
 import { PrismaClient } from '../generated/prisma/client.js';
-import { aroundScripts } from '../support/around-scripts.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 import { slowCommit } from './slow-commit.js';
 
-type OnRun = (run: number, tx: Pick<ShopClient, '$executeRawUnsafe'>) => unknown;
-
 describeWithShop('a process that is next, while the COMMIT before it is under way', () => {
   const shop = new Shop();
-  afterEach(() => void vi.restoreAllMocks());
 
-  /** A contender in another process, and what its sessions do. @param options settings of its sessions. */
-  function contending(isolationLevel?: 'RepeatableRead', options = '') {
+  /** A contender in another process, and what its sessions do. */
+  function contending(isolationLevel?: 'RepeatableRead') {
     const application_name = `next ${randomUUID()}`;
-    const { prisma } = shop.client({ pool: { application_name, options } });
+    const { prisma } = shop.client({ pool: { application_name } });
     const doing = async () => {
       const { rows } = await shop.admin.query<{ state: string; waits: boolean }>(
         `SELECT state, wait_event_type IS NOT DISTINCT FROM 'Lock' AS waits FROM pg_stat_activity
@@ -48,37 +44,18 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     return { prisma, doing, enter, isSeenWaiting };
   }
 
-  /** Counts what a client of Redis sends. */
-  function observed() {
-    const redis = shop.redis();
-    const sent: unknown[] = [];
-    aroundScripts(redis, ({ name, send }) => {
-      sent.push(name);
-      return send();
-    });
-    return { redis, sent };
-  }
-
-  /**
-   * A holder whose COMMIT lasts until it is told to go on, and that has waited for the key: it sends a hint.
-   *
-   * @param refused whether its COMMIT is refused once: its work then runs again.
-   * @param onRun what the work does at its end, with the number of its run.
-   */
-  async function committing(prisma: ShopClient, key: string, refused = false, onRun?: OnRun) {
+  /** A holder whose COMMIT lasts until it is told to go on, and that has waited for the key: it sends a hint. */
+  async function committing(prisma: ShopClient, key: string) {
     const earlier = await shop.client().prisma.$lock(key);
-    const slow = await slowCommit(shop, refused ? '40001' : undefined);
+    const slow = await slowCommit(shop);
     const [begun, ends] = [gate(), gate()];
-    let runs = 0;
     const work = async (tx: Pick<ShopClient, '$executeRawUnsafe'>) => {
-      runs++;
       begun.open();
       await ends.opened;
-      await tx.$executeRawUnsafe(slow.insert(refused && runs === 1));
-      await onRun?.(runs, tx);
+      await tx.$executeRawUnsafe(slow.insert());
     };
     // So long that nobody gets the key because a lease has ended.
-    const held = prisma.$withLock(key, work, { leaseTime: 60_000, retries: refused ? 1 : 0 });
+    const held = prisma.$withLock(key, work, { leaseTime: 60_000 });
     await eventually('it waits', async () => (await prisma.$locks.inspect(key)).waiting === 1);
     await earlier.release();
     await begun.opened;
@@ -93,15 +70,15 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
    * A holder of this client whose COMMIT lasts, and a contender that waits for its row. On a busy machine, the contender's
    * transaction may be rolled back before anybody has seen it wait: then with another key.
    */
-  async function hinted(refused = false, onRun?: OnRun) {
+  async function hinted() {
     for (let tries = 0; tries < 20; tries++) {
       const { key } = await shop.product(10);
       const { prisma } = shop.client();
-      const holder = await committing(prisma, key, refused, onRun);
+      const holder = await committing(prisma, key);
       const contender = contending();
       const { held } = await contender.enter(key);
       await holder.end();
-      if (await contender.isSeenWaiting()) return { key, prisma, holder, contender, held };
+      if (await contender.isSeenWaiting()) return { holder, contender, held };
       await holder.goOn();
       await Promise.allSettled([holder.held, held]);
     }
@@ -137,17 +114,6 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     await holder.held;
   });
 
-  test('begins its work behind none of the attempts of a holder whose COMMIT is refused, but the last', async () => {
-    const order: string[] = [];
-    const onRun = (run: number) => void order.push(`run ${run}`);
-    const { holder, held } = await hinted(true, onRun);
-    const working = held.then(() => order.push('contender'));
-    await holder.goOn();
-    await Promise.all([holder.held, working]);
-    // Before them are those of the holders behind which no contender was seen to wait.
-    expect(order.slice(-3)).toEqual(['run 1', 'run 2', 'contender']);
-  });
-
   test('works in vain by an old offer, and refuses no transaction of the handle that has the key', async () => {
     const { key, id } = await shop.product(10);
     const handle = await shop.client().prisma.$lock(key);
@@ -173,44 +139,6 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     expect(lost).toMatchObject({ code: 'LOCK_LOST' });
     await handle.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 8 } }));
     await handle.release();
-  });
-
-  test('is told nothing by a turn that had the key at once', async () => {
-    const { redis, sent } = observed();
-    const { prisma } = shop.client({ redis });
-    const { id, key } = await shop.product(10);
-    await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
-    await eventually('it is released', async () => sent.includes('release'));
-    expect(sent).not.toContain('hint');
-  });
-
-  test('is told before COMMIT is sent: its transaction takes longer to open than the COMMIT takes to get there', async () => {
-    const { redis, sent } = observed();
-    const { prisma } = shop.client({ redis });
-    const { id, key } = await shop.product(10);
-    const handle = await shop.client().prisma.$lock(key);
-    const wasTold: boolean[] = [];
-    const { query } = pg.Client.prototype;
-    vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...given: unknown[]) {
-      if ((given[0] as { text?: string }).text === 'COMMIT') wasTold.push(sent.includes('hint'));
-      return Reflect.apply(query, this, given) as unknown;
-    });
-    // A process that has waited for the key itself: the one before it is likely to want it again.
-    const contender = prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
-    await eventually('it waits', async () => (await prisma.$locks.inspect(key)).waiting === 1);
-    await handle.release();
-    await contender;
-    expect(wasTold).toEqual([true]);
-  });
-
-  test('gets the key before a caller of the holder that has come since', async () => {
-    const { key, prisma, holder, held } = await hinted();
-    const order: string[] = [];
-    const first = held.then(() => order.push('contender'));
-    const second = prisma.$withLock(key, () => order.push('caller of the holder'), { leaseTime: 60_000 });
-    await holder.goOn();
-    await Promise.all([first, second, holder.held]);
-    expect(order).toEqual(['contender', 'caller of the holder']);
   });
 
   test('begins nothing where its snapshot would be from before that COMMIT', async () => {

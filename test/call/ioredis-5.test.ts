@@ -23,12 +23,12 @@ describeWithShop('with ioredis 5', () => {
         await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
       },
       // Long enough to be waited for, short enough to be renewed meanwhile.
-      { leaseTime: 3_000 },
+      { leaseTime: 1_000 },
     );
     await inside.opened;
     const contended = contender.prisma.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }));
     // Longer than the lease: only a renewal keeps it.
-    await new Promise((resolve) => setTimeout(resolve, 4_000));
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
     end.open();
     await held;
     expect(await contended).toMatchObject({ quantity: 9 });

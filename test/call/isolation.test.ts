@@ -51,28 +51,4 @@ describeWithShop('the isolation level', () => {
       await calls[at];
     }
   });
-
-  test('Serializable counts the row of a handle as no reason to refuse a call of another key', async () => {
-    const { prisma, plain } = shop.client({ transactionOptions });
-    const { id, key } = await shop.product(1);
-    const [holder, contender, release, goOn] = [gate(), gate(), gate(), gate()];
-    await using handle = await prisma.$lock(`${key}:handle`);
-    const held = handle.$transaction(async () => {
-      holder.open();
-      await release.opened;
-    });
-    await holder.opened;
-    const call = prisma.$withLock(key, async (tx) => {
-      await tx.stock.findUniqueOrThrow({ where: { id } });
-      contender.open();
-      await goOn.opened;
-    });
-    await contender.opened;
-    // The call comes before whoever writes what it has read. It may not come behind another one, too.
-    await plain.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 2 } }));
-    goOn.open();
-    await call;
-    release.open();
-    await held;
-  });
 });

@@ -72,21 +72,6 @@ describeWithShop('$oncePer', () => {
     expect(Math.abs(later.next.getTime() - before - later.nextIn)).toBeLessThan(5_000);
   });
 
-  test('it runs again in the next interval, when `nextIn` is over', async () => {
-    const { key } = await shop.product(1);
-    const { prisma } = shop.client();
-    const intervals: number[] = [];
-    while (intervals.length < 3) {
-      const result = await once(prisma, key, 300, async (tx) => {
-        const [row] = await tx.$queryRaw<[{ ms: number }]>`SELECT extract(epoch FROM now())::float8 * 1000 AS ms`;
-        return row.ms;
-      });
-      if (result.ran) intervals.push(Math.floor(result.value / 300));
-      else await new Promise((resolve) => setTimeout(resolve, result.nextIn));
-    }
-    expect(new Set(intervals).size).toBe(3);
-  });
-
   test('a run that was rolled back does not count: another one runs in the same interval', async () => {
     const { id, key } = await shop.product(10);
     const [one, other] = [shop.client().prisma, shop.client().prisma];
@@ -256,17 +241,10 @@ describeWithShop('$oncePer', () => {
 
   test.each([
     ['interval', 99, {}],
-    ['interval', 2 ** 31, {}],
-    ['interval', Number.NaN, {}],
     ['interval', '1h', {}],
-    ['interval', undefined, {}],
     ['atLeast', 1_000, { atLeast: 1_001 }],
-    ['atLeast', 1_000, { atLeast: -1 }],
     ['offset', 1_000, { offset: 1_000 }],
-    ['offset', 1_000, { offset: '1' }],
     ['waitTime', 1_000, { waitTime: 1 }],
-    ['reentry', 1_000, { reentry: 'join' }],
-    ['every', 1_000, { every: 1 }],
     ['leaseTime', 1_000, { leaseTime: 1 }],
   ])('refuses %s (%s, %o)', async (option, interval, options) => {
     const { prisma } = shop.client();

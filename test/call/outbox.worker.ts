@@ -1,4 +1,5 @@
-// A process whose work commits or not, with a hook that writes to an outbox past the transaction. It may be killed.
+// A process whose work commits or not, with a hook that writes to an outbox past the transaction, and that runs a job once
+// in each second, as cron would start it. It may be killed.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PrismaPg } from '@prisma/adapter-pg';
@@ -7,7 +8,13 @@ import pg from 'pg';
 import { fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 
-const [postgres, direct, redisUrl, ...keys] = process.argv.slice(2) as [string, string, string, ...string[]];
+const [postgres, direct, redisUrl, job, ...keys] = process.argv.slice(2) as [
+  string,
+  string,
+  string,
+  string,
+  ...string[],
+];
 const redis = new Redis(redisUrl);
 const adapter = new PrismaPg({ connectionString: postgres, max: 8 });
 const prisma = new PrismaClient({ adapter }).$extends(
@@ -49,13 +56,23 @@ async function operation(): Promise<void> {
   process.send?.({ type: 'told', id, told });
 }
 
+async function run(): Promise<void> {
+  const once = prisma.$oncePer(job, 1_000, async (tx, { token }) => {
+    await tx.ledger.create({ data: { key: job, token, before: 0, after: 0, worker: String(process.pid) } });
+    await sleep(Math.random() * 150);
+    if (Math.random() < 0.2) throw new Error('no run');
+  });
+  await once.catch(() => {});
+  await sleep(Math.random() * 60);
+}
+
 let working = true;
 process.once('message', () => {
   working = false;
 });
 await Promise.all(
-  Array.from({ length: 6 }, async () => {
-    while (working) await operation();
+  [run, ...Array.from({ length: 5 }, () => operation)].map(async (next) => {
+    while (working) await next();
   }),
 );
 process.send?.({ type: 'done' });

@@ -70,19 +70,6 @@ describeWithShop('the tracing channels', () => {
     expect(heard.messages(key, 'fenced-lock:wait')[1]?.error).toBeInstanceOf(LockTimeoutError);
   });
 
-  test('a handle holds from its lease to its release; each of its transactions is a call of its own', async () => {
-    const { id, key } = await shop.product(1);
-    const handle = await shop.client().prisma.$lock(key);
-    await handle.$transaction(read(id));
-    expect(heard.order(key)).not.toContain('hold:asyncEnd');
-    await handle.release();
-    expect(heard.order(key).filter((each) => each.startsWith('hold'))).toEqual(['hold:start', 'hold:asyncEnd']);
-    expect(heard.messages(key, 'fenced-lock:lock')).toMatchObject([
-      { operation: '$lock', token: handle.token },
-      { operation: 'handle.$transaction', token: handle.token, outcome: 'committed' },
-    ]);
-  });
-
   test('each turn says how it came by the lease: alone, with COMMIT, with the lease, and from another process', async () => {
     const { key } = await shop.product(1);
     const [one, other] = [shop.client(STAYS).prisma, shop.client().prisma];

@@ -1,25 +1,12 @@
 import { expect, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
 import { describeWithRedis } from '../support/redis-suite.js';
-import { gate, type ShopClient } from '../support/shop.js';
+import { gate } from '../support/shop.js';
 import { outages } from './outages.js';
 
 describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => {
   const { shop, outage, sell, warm } = outages(redis);
   const alone = { onRedisUnavailable: 'postgres', commandTimeout: 400 } as const;
-
-  test.each(['frozen', 'dead'])('%s: read-modify-write by 20 callers of two clients loses no update', async (how) => {
-    const clients = [(await warm(alone)).prisma, (await warm(alone)).prisma];
-    const { id, key } = await shop.product(40);
-    const end = await outage(how);
-    const sales = await Promise.all(
-      Array.from({ length: 20 }, (_, caller) => sell(clients[caller % 2] as ShopClient, id, key)),
-    );
-    const inOrder = sales.toSorted((one, other) => (one.token < other.token ? -1 : 1));
-    expect(inOrder.map(({ left }) => left)).toEqual(Array.from({ length: 20 }, (_, sale) => 39 - sale));
-    expect((await shop.row(id))?.quantity).toBe(20);
-    await end();
-  });
 
   test('loses no update while it goes away and comes back, again and again', async () => {
     const actors = [await warm(alone), await warm(alone)];

@@ -23,15 +23,6 @@ describeWithShop('an operation that Prisma has not sent, because another one of 
       'stock.updateMany',
       (tx, id) => Promise.all([tx.order.delete({ where: { id: NONE } }).catch(() => {}), tx.stock.updateMany(add(id))]),
     ],
-    'as raw SQL': [
-      'order.delete',
-      '$executeRaw',
-      (tx, id) =>
-        Promise.allSettled([
-          tx.order.delete({ where: { id: NONE } }),
-          tx.$executeRaw`UPDATE "Stock" SET quantity = quantity + 1 WHERE id = ${id}`,
-        ]),
-    ],
     'as a read, whose answer the function relies on': [
       'order.delete',
       'order.aggregate',
@@ -39,14 +30,6 @@ describeWithShop('an operation that Prisma has not sent, because another one of 
         const missing = tx.order.delete({ where: { id: NONE } }).catch(() => {});
         const [, orders] = await Promise.all([missing, tx.order.count()]);
         if (!(orders >= 0)) await tx.stock.update(add(id));
-      },
-    ],
-    'and the function goes on to another one': [
-      'stock.update',
-      'stock.update',
-      async (tx, id) => {
-        await bothSettled(tx, id);
-        await tx.stock.update(add(id));
       },
     ],
   };
@@ -80,31 +63,6 @@ describeWithShop('an operation that Prisma has not sent, because another one of 
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
-  const order = { buyer: 'x', quantity: 1, stockId: 1 };
-  const id = NONE - 1;
-  const OPERATIONS: Record<string, (orders: Tx['order']) => PromiseLike<unknown>> = {
-    findFirst: (orders) => orders.findFirst(),
-    findMany: (orders) => orders.findMany(),
-    count: (orders) => orders.count(),
-    aggregate: (orders) => orders.aggregate({ _count: true }),
-    groupBy: (orders) => orders.groupBy({ by: ['buyer'] }),
-    createManyAndReturn: (orders) => orders.createManyAndReturn({ data: [order] }),
-    updateManyAndReturn: (orders) => orders.updateManyAndReturn({ where: { id }, data: { quantity: 2 } }),
-    upsert: (orders) => orders.upsert({ where: { id }, update: { quantity: 2 }, create: order }),
-    deleteMany: (orders) => orders.deleteMany({ where: { id } }),
-  };
-
-  test.each(Object.entries(OPERATIONS))('may be any: %s', async (name, operation) => {
-    const work = async ({ order: orders }: Tx) => {
-      const [, second] = await Promise.allSettled([orders.delete({ where: { id: NONE } }), operation(orders)]);
-      expect(second).toMatchObject({ status: 'rejected', reason: { reason: 'skipped-operation' } });
-    };
-    await expect(unfenced.$withLock(`order:${name}`, work)).rejects.toMatchObject({
-      reason: 'skipped-operation',
-      message: expect.stringContaining(`\`order.${name === 'count' ? 'aggregate' : name}\` was not sent`),
-    });
-  });
-
   test('is noticed where an extension makes another result of it', async () => {
     const { id, key } = await shop.product(10);
     const extended = unfenced.$extends({
@@ -122,12 +80,6 @@ describeWithShop('an operation that Prisma has not sent, because another one of 
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
-  test('stays as it is in a plain transaction, which is no business of a lock', async () => {
-    const { id } = await shop.product(10);
-    const settled = await unfenced.$transaction((tx) => bothSettled(tx as unknown as Tx, id));
-    expect(settled[1]).toEqual({ status: 'fulfilled', value: undefined });
-  });
-
   test("is not told in the place of the function's own error, nor of a stale token", async () => {
     const { id, key } = await shop.product(10);
     const throwing = async (tx: Tx) => {
@@ -143,19 +95,11 @@ describeWithShop('an operation that Prisma has not sent, because another one of 
   const SENT: Record<string, (tx: Tx, id: number) => unknown> = {
     'the failed one is the last of the batch': (tx, id) =>
       Promise.allSettled([tx.stock.update(add(id)), tx.stock.update(add(NONE))]),
-    'the failed one was awaited before': async (tx, id) => {
-      await tx.stock.update(add(NONE)).catch(() => {});
-      await tx.stock.update(add(id));
-    },
     'the failed one is a read of a batch of its own kind': async (tx, id) => {
       const read = (of: number) => tx.stock.findUniqueOrThrow({ where: { id: of } });
       const [, row] = await Promise.allSettled([read(NONE), read(id)]);
       expect(row).toMatchObject({ status: 'fulfilled', value: { id } });
       await tx.stock.update(add(id));
-    },
-    'the arguments of one beside a read are wrong': async (tx, id) => {
-      await tx.stock.update(add(id));
-      await Promise.all([tx.order.count(), tx.order.create({ data: { nothing: 3 } as never })]).catch(() => {});
     },
   };
 

@@ -1,9 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { PrismaPg } from '@prisma/adapter-pg';
-import pg from 'pg';
-import { expect, inject, test, vi } from 'vitest';
-import { fencedLock } from '../../src/index.js';
-import { PrismaClient } from '../generated/prisma/client.js';
+import { expect, test } from 'vitest';
 import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
 import { blockRows, named } from './waits-in-postgres.js';
 
@@ -47,34 +43,4 @@ describeWithShop('a call whose turn has come, and that waits in Postgres', () =>
       await other.release();
     },
   );
-});
-
-describeWithShop('a call that is turned away at once', () => {
-  const shop = new Shop();
-
-  const REFUSED: Record<string, (client: ShopClient, key: string) => Promise<unknown>> = {
-    'because its signal has aborted': (client, key) =>
-      codeOf(client.$withLock(key, () => {}, { signal: AbortSignal.abort({ code: 'given up' }) })),
-    'because the client is being closed': async (client, key) => {
-      const closing = client.$locks.close();
-      const end = await codeOf(client.$withLock(key, () => {}));
-      await closing;
-      return end;
-    },
-  };
-
-  test.each(Object.entries(REFUSED))('takes no connection: %s', async (_, call) => {
-    const connectionString = inject('postgres').app;
-    const pool = new pg.Pool({ connectionString });
-    const taken = vi.spyOn(pool, 'connect');
-    const plain = new PrismaClient({ adapter: new PrismaPg(pool) });
-    shop.closeLater(() => plain.$disconnect().then(() => pool.end()));
-    const rescue = new PrismaPg({ connectionString });
-    const client = plain.$extends(fencedLock({ redis: shop.redis(), rescue }));
-    await plain.$connect();
-    expect(await call(client, `at once ${randomUUID()}`)).toMatch(/given up|CLOSED/);
-    // The refused call would have asked for one before this.
-    await plain.$transaction(async () => {});
-    expect(taken).toHaveBeenCalledTimes(1);
-  });
 });

@@ -1,83 +1,44 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
-import { memoryStore } from '../../src/index.js';
+import { expect, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
-import { turnOfLoop } from '../waiting/tally.js';
 
 describeWithShop('turns', () => {
   const shop = new Shop();
 
-  describe.each([
-    ['on Redis', undefined],
-    ['with a memory store', memoryStore()],
-  ])('%s', (_, store) => {
-    test('go to the callers of one process in the order in which they asked, and so they finish', async () => {
-      const { id, key } = await shop.product(64);
-      const { prisma } = shop.client({ ...(store && { redis: store }) });
-      const finished: number[] = [];
-      const tokens: bigint[] = [];
-      await Promise.all(
-        Array.from({ length: 64 }, async (_, caller) => {
-          await prisma.$withLock(key, async (tx, { token }) => {
-            tokens[caller] = token;
-            await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
-          });
-          finished.push(caller);
-        }),
-      );
-      expect(finished).toEqual(Array.from({ length: 64 }, (_, caller) => caller));
-      expect(tokens).toEqual(tokens.toSorted((one, other) => (one < other ? -1 : 1)));
-      expect((await shop.row(id))?.quantity).toBe(0);
-    });
-
-    test('go on after one that was rolled back, and the next one finds nothing of it', async () => {
-      const { id, key } = await shop.product(10);
-      const { prisma } = shop.client({ ...(store && { redis: store }) });
-      const turns = await Promise.allSettled(
-        [false, true, false, true, false].map((fails) =>
-          prisma.$withLock(key, async (tx) => {
-            await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
-            if (fails) throw new Error('no sale');
-          }),
-        ),
-      );
-      expect(turns.map(({ status }) => status)).toEqual([
-        'fulfilled',
-        'rejected',
-        'fulfilled',
-        'rejected',
-        'fulfilled',
-      ]);
-      expect((await shop.row(id))?.quantity).toBe(7);
-    });
-  });
-
-  interface Had {
-    readonly process: number;
-    readonly began: number;
-    readonly ended: number;
-  }
-
-  /** The turns in their order, when the callers of all clients had asked before the first one. */
-  async function turnsOf(clients: readonly ShopClient[], callers: number, key: string): Promise<Had[]> {
-    const holder = await shop.client().prisma.$lock(key);
-    const turns: Had[] = [];
-    const all = clients.flatMap((client, process) =>
-      Array.from({ length: callers }, () => {
-        const work = async () => {
-          const began = performance.now();
-          await turnOfLoop();
-          turns.push({ process, began, ended: performance.now() });
-        };
-        return client.$withLock(key, work, { waitTime: 25_000 });
+  test('go to the callers of one process in the order in which they asked, and so they finish', async () => {
+    const { id, key } = await shop.product(64);
+    const { prisma } = shop.client();
+    const finished: number[] = [];
+    const tokens: bigint[] = [];
+    await Promise.all(
+      Array.from({ length: 64 }, async (_, caller) => {
+        await prisma.$withLock(key, async (tx, { token }) => {
+          tokens[caller] = token;
+          await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
+        });
+        finished.push(caller);
       }),
     );
-    await inQueue(key, clients.length);
-    await holder.release();
-    await Promise.all(all);
-    return turns;
-  }
+    expect(finished).toEqual(Array.from({ length: 64 }, (_, caller) => caller));
+    expect(tokens).toEqual(tokens.toSorted((one, other) => (one < other ? -1 : 1)));
+    expect((await shop.row(id))?.quantity).toBe(0);
+  });
+
+  test('go on after one that was rolled back, and the next one finds nothing of it', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma } = shop.client();
+    const turns = await Promise.allSettled(
+      [false, true, false, true, false].map((fails) =>
+        prisma.$withLock(key, async (tx) => {
+          await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
+          if (fails) throw new Error('no sale');
+        }),
+      ),
+    );
+    expect(turns.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'rejected', 'fulfilled']);
+    expect((await shop.row(id))?.quantity).toBe(7);
+  });
 
   /** Resolves when so many processes have their place in the queue. */
   async function inQueue(key: string, processes: number): Promise<void> {
@@ -85,23 +46,6 @@ describeWithShop('turns', () => {
     const places = async () => (await redis.llen(`fenced-lock:{${key}}:queue`)) === processes;
     await eventually('all of them wait', places, { every: 1 });
   }
-
-  test('are had by one process for no longer than the option says while another one waits', async () => {
-    const { key } = await shop.product(1);
-    const clients = [0, 1].map(() => shop.client({ passOnAfter: 10 }).prisma);
-    const turns = await turnsOf(clients, 64, key);
-    const lastOf = [0, 1].map((process) => turns.findLastIndex((turn) => turn.process === process));
-    const contested = turns.slice(0, Math.min(...lastOf));
-    let from = 0;
-    for (const [index, turn] of contested.entries()) {
-      if (turn.process !== contested[from]?.process) from = index;
-      // The next one was begun behind it.
-      if (turn.process === contested[index + 1]?.process) {
-        expect(turn.ended - (contested[from] as Had).began).toBeLessThan(10);
-      }
-    }
-    expect(from).toBeGreaterThan(0);
-  });
 
   interface Call {
     readonly asked: number;
@@ -117,46 +61,43 @@ describeWithShop('turns', () => {
 
   const sum = (times: readonly number[]) => times.reduce((all, time) => all + time, 0);
 
-  test.each([5, 100, 1_000])(
-    'are not kept from processes that came first by a busy one: work of %i ms',
-    async (time) => {
-      const { key } = await shop.product(1);
-      const [busy, ...others] = [0, 1, 2].map(() => shop.client().prisma) as [ShopClient, ShopClient, ShopClient];
-      const calls: Call[] = [];
-      const over = new AbortController();
-      const call = (client: ShopClient, more?: Promise<void>) => {
-        const made: Call = { asked: performance.now() };
-        calls.push(made);
-        const work = async () => {
-          made.began = performance.now();
-          await Promise.all([sleep(time), more]);
-          made.ended = performance.now();
-        };
-        const had = client.$withLock(key, work, { signal: over.signal, waitTime: 25_000 });
-        had.catch(() => {});
-        return had;
+  test.each([5, 100])('are not kept from processes that came first by a busy one: work of %i ms', async (time) => {
+    const { key } = await shop.product(1);
+    const [busy, ...others] = [0, 1, 2].map(() => shop.client().prisma) as [ShopClient, ShopClient, ShopClient];
+    const calls: Call[] = [];
+    const over = new AbortController();
+    const call = (client: ShopClient, more?: Promise<void>) => {
+      const made: Call = { asked: performance.now() };
+      calls.push(made);
+      const work = async () => {
+        made.began = performance.now();
+        await Promise.all([sleep(time), more]);
+        made.ended = performance.now();
       };
-      const allWait = gate();
-      const all = [call(busy, allWait.opened)];
-      await eventually('it has the key', async () => calls[0]?.began !== undefined, { every: 1 });
-      for (const [index, other] of others.entries()) {
-        all.push(call(other));
-        await inQueue(key, index + 1);
-      }
-      allWait.open();
-      const served = Promise.all(all).then(() => over.abort());
-      // More than it gets on with, until the others have had their turns.
-      for (let callers = Math.max(6, 150 / time); callers > 0 && !over.signal.aborted; callers--) {
-        all.push(call(busy));
-        await sleep(0.4 * time);
-      }
-      await served;
-      await Promise.allSettled(all);
-      for (const each of calls) {
-        const overtakers = overtakersOf(each, calls);
-        const longest = overtakers.toSorted((one, other) => other - one).slice(0, 2);
-        expect(sum(overtakers)).toBeLessThanOrEqual(100 + sum(longest));
-      }
-    },
-  );
+      const had = client.$withLock(key, work, { signal: over.signal, waitTime: 25_000 });
+      had.catch(() => {});
+      return had;
+    };
+    const allWait = gate();
+    const all = [call(busy, allWait.opened)];
+    await eventually('it has the key', async () => calls[0]?.began !== undefined, { every: 1 });
+    for (const [index, other] of others.entries()) {
+      all.push(call(other));
+      await inQueue(key, index + 1);
+    }
+    allWait.open();
+    const served = Promise.all(all).then(() => over.abort());
+    // More than it gets on with, until the others have had their turns.
+    for (let callers = Math.max(6, 150 / time); callers > 0 && !over.signal.aborted; callers--) {
+      all.push(call(busy));
+      await sleep(0.4 * time);
+    }
+    await served;
+    await Promise.allSettled(all);
+    for (const each of calls) {
+      const overtakers = overtakersOf(each, calls);
+      const longest = overtakers.toSorted((one, other) => other - one).slice(0, 2);
+      expect(sum(overtakers)).toBeLessThanOrEqual(100 + sum(longest));
+    }
+  });
 });

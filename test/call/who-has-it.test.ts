@@ -43,14 +43,6 @@ describeWithShop('who waited in vain is told who has the key', () => {
     );
   });
 
-  test('another caller of the same process is said to be that', async () => {
-    const { key, prisma, free } = await held({ name: 'web-1:4711' });
-    const error = await timedOut(prisma, key);
-    await free();
-    expect(error).toMatchObject({ holder: 'web-1:4711', since: expect.any(Date), expiresIn: expect.any(Number) });
-    expect(error.message).toMatch(/Another caller of this process \(web-1:4711\) has had it for \d+ ms\./);
-  });
-
   test('a handle of the same process is said to be one, and what to call on it', async () => {
     const { key } = await shop.product(10);
     const { prisma } = shop.client({ name: 'web-1:4711' });
@@ -71,15 +63,5 @@ describeWithShop('who waited in vain is told who has the key', () => {
     expect((await timedOut(prisma, key)).message).toContain('Another caller of this process');
     goOn.open();
     await working;
-  });
-
-  test('work that waits for a second connection of a full pool is told that it does', async () => {
-    const { key } = await shop.product(10);
-    const { prisma } = shop.client({ pool: { max: 1 } });
-    const late = prisma.$withLock(key, () => prisma.stock.count(), { timeout: 300 });
-    const message = expect.stringMatching(
-      /timeout of 300 ms\. Somebody waits for a connection.*in place of `tx`: use `tx`/,
-    );
-    await expect(late).rejects.toMatchObject({ reason: 'timeout', message });
   });
 });

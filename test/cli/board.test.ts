@@ -57,7 +57,7 @@ describeWithShop('fenced-lock board', () => {
       token: String(handle.token),
       holder: handle.toJSON().holders[0],
     });
-    expect(viewer.hello).toMatchObject({ process: false });
+    expect(viewer.status).not.toHaveProperty('happened');
     const health = await viewer.until(
       'the health',
       () => (viewer.status?.health.length ?? 0) > 0 && viewer.status?.health,
@@ -112,13 +112,13 @@ describeWithShop('fenced-lock board', () => {
     const [holder] = handle.toJSON().holders;
     const readOnly = await serve(keyPrefix);
     const first = await Viewer.look(readOnly.board);
-    expect(first.hello?.token).toBeUndefined();
+    expect(first.status?.token).toBeUndefined();
     expect((await readOnly.board(forceRequest('', { key: KEY, holder }))).status).toBe(403);
     readOnly.stop();
 
     const allowed = await serve(keyPrefix, '--allow-force-release');
     const second = await Viewer.look(allowed.board);
-    const { token } = second.hello ?? {};
+    const { token } = second.status ?? {};
     const another = { key: KEY, holder: '4f1c3f0e-9d3f-4f43-8f0c-0b8d7a5f2d11' };
     expect((await allowed.board(forceRequest(token, another, { headers: { host: undefined } }))).status).toBe(409);
     await handle.$transaction(async () => {});

@@ -75,18 +75,4 @@ describe('a child by inheritance that is a fenced model of its own', () => {
     expect(await policies()).toEqual({ '"Animal"': 'prove', dog: 'prove', ...own });
     expect(await faults()).toEqual([]);
   });
-
-  test('whose column is its parent’s has the removal refused, because it would lose the column', async () => {
-    await deploy(['add-fence', 'Animal'], ['add-fence', 'Cat', '--guard', 'require']);
-    const before = await policies();
-    await expect(deploy(['remove-fence', 'Animal'])).rejects.toMatchObject({
-      message: expect.stringMatching(/cat has the column "fence" from "Animal"/),
-    });
-    expect(await policies()).toEqual(before);
-    const refused = await database.pool.query(project.migration().sql).catch((error: { hint: string }) => error.hint);
-    await database.pool.query(/ALTER TABLE .*;/.exec(String(refused))?.[0] ?? '');
-    await applyMigrations(database.url, { dir: project.path('prisma/migrations') });
-    expect(await policies()).toEqual({ cat: 'require', lion: 'require' });
-    expect(await faults()).toEqual([]);
-  });
 });

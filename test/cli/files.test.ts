@@ -3,7 +3,7 @@ import { chmodSync, lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync } fr
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { upgrade } from '../../src/cli/commands/upgrade.js';
+import { upgrade } from '../../src/cli/commands/objects.js';
 import { Context } from '../../src/cli/context.js';
 import { packagedScript } from '../../src/cli/migrations/packaged.js';
 import { write } from '../../src/cli/project/changes.js';
@@ -26,34 +26,12 @@ describe('init', () => {
     });
   });
 
-  test('refuses beside objects of another version, as those of a copy made by hand', async () => {
-    const fresh = shop();
-    fresh.write('prisma/migrations/20260101000000_locks/migration.sql', OBJECTS.replace(/^COMMENT ON SCHEMA.*$/m, ''));
-    const before = fresh.files();
-    expect(await fresh.run('init')).toMatchObject({
-      code: 1,
-      err: expect.stringContaining('The migration 20260101000000_locks has the objects already, in another version'),
-    });
-    expect(await fresh.run('upgrade')).toMatchObject({ code: 1, err: expect.stringContaining('had no versions yet') });
-    expect(fresh.files()).toEqual(before);
-  });
-
   test('its migration comes after all others, also where the clock is behind theirs', async () => {
     const fresh = shop();
     fresh.write('prisma/migrations/20270228235959_tomorrow/migration.sql', 'SELECT 1;\n');
     await fresh.run('init');
     expect(fresh.migration().name).toBe('20270301000000_fenced_lock');
   });
-});
-
-test.each([
-  ['force-release', 'unlock'],
-  ['inspect', 'unlock <key> --dry-run'],
-])('%s, which has another name on the command line, is answered with that name: %s', async (wanted, here) => {
-  const text = await shop().run(wanted, 'stock:1');
-  expect(text).toMatchObject({ code: 2, err: expect.stringContaining(`npx fenced-lock ${here}\n`) });
-  const told = await shop().run(wanted, 'stock:1', '--json');
-  expect(told.json).toEqual({ ok: false, error: expect.stringMatching(`'${wanted}'.*npx fenced-lock ${here}$`) });
 });
 
 describe('all or nothing', () => {
@@ -114,7 +92,7 @@ describe('all or nothing', () => {
     const ran = asNobody(fresh.folder, 'add-fence', 'Stock');
     expect(ran).toMatchObject({
       status: 1,
-      stderr: expect.stringMatching(/^fenced-lock: Nothing was written: this user/),
+      stderr: expect.stringMatching(/^fenced-lock: Nothing was written: EACCES/),
     });
     chmodSync(fresh.path('prisma/migrations'), 0o777);
     expect(fresh.files()).toEqual(before);

@@ -55,7 +55,7 @@ describeWithShop('ls', () => {
     [
       'no right to them',
       'REVOKE USAGE ON SCHEMA fenced_lock FROM PUBLIC',
-      'may not use the schema fenced_lock or an object in it',
+      'does not let this role use the schema fenced_lock or an object in it',
     ],
     ['not all of them', 'DROP FUNCTION fenced_lock.last_admission', 'lacks objects of fenced_lock'],
   ])('a database with %s', async (_, sql, message) => {

@@ -1,5 +1,5 @@
 import { describe, expect, inject, test } from 'vitest';
-import { readModels } from '../../src/cli/schema/models.js';
+import { readModels } from '../../src/cli/project/schema.js';
 import { project } from './project.js';
 import { schemaEngine } from './schema-engine.js';
 
@@ -21,8 +21,8 @@ async function prismaTables(content: string): Promise<Array<[table: string, colu
 
 const ourTables = (content: string) =>
   readModels(new Map([['schema.prisma', content]])).map(({ table, fields }) => [
-    table,
-    fields.map(({ name, map }) => map ?? name),
+    table.name,
+    fields.map(({ column }) => column),
   ]);
 
 describe('the models of a schema', () => {

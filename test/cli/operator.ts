@@ -41,7 +41,9 @@ export function asked(): { postgres: string; redis: string } {
 
 /** The lines with which a command says so. */
 export function askedLines(): string {
-  return `postgres   ${asked().postgres}\nredis      ${asked().redis}\n`;
+  const { postgres, redis } = asked();
+  const from = (variable: string) => `(from ${variable} in the environment)`;
+  return `postgres   ${postgres} ${from('DATABASE_URL')}\nredis      ${redis} ${from('REDIS_URL')}\n`;
 }
 
 /** Letters, marks and signs that look like nothing: with them, two names look alike. */

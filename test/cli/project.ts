@@ -121,21 +121,25 @@ export function changedLines(before: string, after: string): { added: string[]; 
 
 /** An output without what differs from run to run: ids, times, tokens, addresses and processes. */
 export function steady(text: string): string {
-  return text
-    .replaceAll(/[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g, '<id>')
-    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
-    .replaceAll(
-      /(\w+@)?(127\.0\.0\.1|localhost):\d+(\/\w+)?/g,
-      (_, user, __, path) => `<${user ?? ''}server>${path ? '/<database>' : ''}`,
-    )
-    .replaceAll(/\b(cli|unlock|doctor)_[\da-f]{32}/g, '$1_<id>')
-    .replaceAll(/ok +version .*/g, 'ok version <version>')
-    .replaceAll(/version \d+ of the objects/g, 'version <n> of the objects')
-    .replaceAll(/(last token|WHO WAITS.*<s> s +1) +\d+/gs, '$1 <n>')
-    .replaceAll(/\b\d+ since/g, '<pid> since')
-    .replaceAll(/(backend|token|tokens?:? was|and is|is) \d+/g, '$1 <n>')
-    .replaceAll(/"(token|after|before|turns)": "\d+"/g, '"$1": "<n>"')
-    .replaceAll(/"(expiresIn|pid)": \d+/g, '"$1": 0')
-    .replaceAll(/\d+\.\d s\b/g, '<s> s')
-    .replaceAll(/[ ]{2,}/g, '  ');
+  return (
+    text
+      // What it does is tested on a server.
+      .replaceAll(/DO \$fenced_lock\$\n[\s\S]*?\$fenced_lock\$;/g, 'DO <a block>;')
+      .replaceAll(/[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g, '<id>')
+      .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
+      .replaceAll(
+        /(\w+@)?(127\.0\.0\.1|localhost):\d+(\/\w+)?/g,
+        (_, user, __, path) => `<${user ?? ''}server>${path ? '/<database>' : ''}`,
+      )
+      .replaceAll(/\b(cli|unlock|doctor)_[\da-f]{32}/g, '$1_<id>')
+      .replaceAll(/ok +version .*/g, 'ok version <version>')
+      .replaceAll(/version \d+ of the objects/g, 'version <n> of the objects')
+      .replaceAll(/(last token|WHO WAITS.*<s> s +1) +\d+/gs, '$1 <n>')
+      .replaceAll(/\b\d+ since/g, '<pid> since')
+      .replaceAll(/(backend|token|tokens?:? was|and is|is) \d+/g, '$1 <n>')
+      .replaceAll(/"(token|after|before|turns)": "\d+"/g, '"$1": "<n>"')
+      .replaceAll(/"(expiresIn|pid)": \d+/g, '"$1": 0')
+      .replaceAll(/\d+\.\d s\b/g, '<s> s')
+      .replaceAll(/[ ]{2,}/g, '  ')
+  );
 }

@@ -103,25 +103,16 @@ describe('add-fence in the schema', () => {
     expect(shop.read(`${FOLDER}/stock.prisma`)).toBe(before);
     expect(shop.migration(`${FOLDER}/migrations`).sql).toContain('DROP COLUMN "token"');
   });
-
-  test('documentation directly above the field goes with it; other comments stay', async () => {
-    const text =
-      'model A {\n  id Int @id\n  // stays\n  /// Of the last writer.\n  /// See the docs.\n  fence BigInt @default(0)\n}\n';
-    const documented = await one(text);
-    await documented.run('remove-fence', 'A');
-    expect(documented.read('prisma/schema.prisma')).toBe('model A {\n  id Int @id\n  // stays\n}\n');
-  });
 });
 
 describe('what cannot be done is said in a plain sentence, and nothing is written', () => {
   const cases: Array<[string, string[], RegExp]> = [
     ['an unknown model', ['add-fence', 'Stock', 'Invoice'], /no model Invoice .* It has User, Address,/],
-    ['a model under its table’s name', ['add-fence', 'users'], /no model users .* Did you mean User\?/],
     ['a view', ['add-fence', 'BestSeller'], /BestSeller is a view/],
     [
       'a field of the wrong type',
       ['add-fence', 'Stock', 'Till'],
-      /Till has a field `fence` that is not a fence: it is Int/,
+      /Till has a field `fence` that is not a fence: it is `Int @/,
     ],
     ['a column that another field has', ['add-fence', 'Shelf', '--field', 'last_token'], /"last_token" of model Shelf/],
     ['an unknown model to remove', ['remove-fence', 'Nobody'], /no model Nobody/],

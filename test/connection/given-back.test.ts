@@ -1,10 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
-import { describe, expect, inject, test } from 'vitest';
-import { AdapterConnection } from '../../src/connection/adapter-connection.js';
-import type { Conductor } from '../../src/database/database.js';
+import { expect, inject, test } from 'vitest';
 import { fencedLock } from '../../src/index.js';
-import { isLoss } from '../../src/prisma/errors.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { eventually } from '../support/eventually.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
@@ -108,116 +105,5 @@ describeWithShop('an adapter without a pool of pg is given back no connection in
     await expect(held).rejects.toThrow();
     await useNext(bystander, key);
     expect((await shop.row(id))?.quantity).toBe(10);
-  });
-});
-
-describe('the connection of an adapter without a pool of pg', () => {
-  const query = (sql: string) => ({ sql, args: [], argTypes: [] });
-
-  /** What becomes of a statement, by its text. */
-  function connectionWith(
-    executeRaw: (sql: string) => Promise<number>,
-    {
-      usePhantomQuery = false,
-      queryRaw = async () => {},
-    }: { usePhantomQuery?: boolean; queryRaw?: () => Promise<unknown> } = {},
-  ) {
-    const log: string[] = [];
-    const connection = new AdapterConnection(
-      {
-        options: { usePhantomQuery },
-        queryRaw: async () => {
-          await queryRaw();
-          return { columnNames: [], rows: [] };
-        },
-        executeRaw: ({ sql }) => {
-          log.push(sql);
-          return executeRaw(sql);
-        },
-        commit: async () => void log.push('commit'),
-        rollback: async () => void log.push('rollback'),
-      },
-      isLoss,
-    );
-    return { connection, log };
-  }
-
-  test('is given back behind the answer to its ROLLBACK, which is sent once', async () => {
-    const answered = gate();
-    const { connection, log } = connectionWith(() => answered.opened.then(() => 0));
-    connection.destroy();
-    connection.destroy();
-    expect(log).toEqual(['ROLLBACK']);
-    answered.open();
-    await expect.poll(() => log).toEqual(['ROLLBACK', 'rollback']);
-    await connection.facade.executeRaw(query('ROLLBACK'));
-    await connection.facade.rollback();
-    expect(log).toEqual(['ROLLBACK', 'rollback']);
-  });
-
-  test('is given back if it is gone, and kept from its pool if its ROLLBACK was not answered for another reason', async () => {
-    // As pg and as Prisma's adapter tell it.
-    const losses = [
-      new Error('Connection terminated unexpectedly'),
-      Object.assign(new Error('SocketTimeout'), { cause: { kind: 'SocketTimeout' } }),
-    ];
-    for (const loss of losses) {
-      const gone = connectionWith(() => Promise.reject(loss));
-      await gone.connection.facade.rollback();
-      expect(gone.log).toEqual(['ROLLBACK', 'rollback']);
-    }
-    const unanswered = connectionWith(() => Promise.reject(new Error('Query read timeout')));
-    await expect(unanswered.connection.facade.rollback()).rejects.toThrow('Query read timeout');
-    expect(unanswered.log).toEqual(['ROLLBACK']);
-  });
-
-  test('leaves ROLLBACK to an adapter that sends it by itself', async () => {
-    const { connection, log } = connectionWith(async () => 0, { usePhantomQuery: true });
-    await connection.facade.rollback();
-    expect(log).toEqual(['rollback']);
-  });
-
-  /** As much of a call as a connection asks. */
-  const conductor = (commit: () => Promise<never>) =>
-    ({ gate: { enter: () => {}, leave: () => {} }, failed: (error: unknown) => error, commit }) as unknown as Conductor;
-
-  test('is given back where the adapter sends COMMIT by itself, and the call refuses to commit', async () => {
-    const { connection, log } = connectionWith(async () => 0, { usePhantomQuery: true });
-    connection.conductor = conductor(() => Promise.reject(new Error('refused')));
-    connection.stage = 'ending';
-    await expect(connection.facade.commit()).rejects.toThrow('refused');
-    expect(log).toEqual(['rollback']);
-  });
-
-  test('sends no COMMIT if it is given back while it looks whether its transaction still stands', async () => {
-    const [failed, looked] = [gate(), gate()];
-    let statements = 0;
-    const queryRaw = async () => {
-      if (statements++ === 0) throw new Error('of a statement');
-      failed.open();
-      await looked.opened;
-    };
-    const { connection, log } = connectionWith(async () => 0, { queryRaw });
-    connection.conductor = conductor(() => Promise.reject(new Error('not asked')));
-    connection.stage = 'working';
-    await expect(connection.facade.queryRaw(query('SELECT 1'))).rejects.toThrow('of a statement');
-    const { answer } = connection.commit();
-    await failed.opened;
-    connection.destroy();
-    looked.open();
-    await answer.promise.catch(() => {});
-    await expect.poll(() => log).toEqual(['ROLLBACK', 'rollback']);
-  });
-
-  test('sends nothing once it is given back: somebody else may have it', async () => {
-    const { connection, log } = connectionWith(async () => 0);
-    await connection.facade.rollback();
-    await expect(connection.query('SELECT 1', [])).rejects.toThrow('given back');
-    await expect(connection.commit().answer.promise).rejects.toThrow('given back');
-    await expect(connection.facade.queryRaw(query('SELECT 1'))).rejects.toThrow();
-    const [answer] = connection.begin({ isolationLevel: undefined, statements: [{ text: 'SELECT 1', values: [] }] });
-    await expect(answer?.promise).rejects.toThrow('given back');
-    await connection.rollback();
-    expect(log).toEqual(['ROLLBACK', 'rollback']);
   });
 });

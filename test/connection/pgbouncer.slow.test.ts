@@ -1,7 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { TransactionAbortedError } from '../../src/index.js';
-import { forget, sellOne } from '../call/handle-work.js';
+import { sellOne } from '../call/handle-work.js';
 import { isOpen, LEASE, startHolder } from '../promises/holder.js';
 import { busy } from '../support/busy.js';
 import { eventually } from '../support/eventually.js';
@@ -269,41 +269,6 @@ function throughPgBouncer(): void {
       own.thaw();
       await prisma.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }));
       expect((await shop.row(id))?.quantity).toBe(10);
-    });
-
-    test('a transaction of a former holder that stands in the key is ended by the next one', async () => {
-      const { id, key } = await shop.product(10);
-      const frozen = client().prisma;
-      const contender = client();
-      const inside = gate();
-      const late = gate();
-      const held = frozen.$withLock(key, async (tx) => {
-        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-        inside.open();
-        await late.opened;
-        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-      });
-      held.catch(() => {});
-      await inside.opened;
-      await forget(shop, key);
-      await contender.prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
-      late.open();
-      await expect(held).rejects.toThrow();
-      expect((await shop.row(id))?.quantity).toBe(9);
-      expect(contender.events.map(({ type }) => type)).toContain('backend-ended');
-    });
-
-    test('SIGSTOP in an idle transaction: the next one goes on, and the thawed holder cannot write', async () => {
-      const { worker, id, key } = await holder('idle');
-      worker.freeze();
-      const sold = await client().prisma.$withLock(key, (tx) =>
-        tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }),
-      );
-      expect(sold.quantity).toBe(9);
-      worker.thaw();
-      worker.send({ type: 'go on' });
-      expect((await worker.next('end'))['code']).not.toBe('committed');
-      expect((await shop.row(id))?.quantity).toBe(9);
     });
 
     test.each(['idle', 'receiving'] as const)(

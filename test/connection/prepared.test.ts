@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { StaleTokenError } from '../../src/index.js';
 import { seed } from '../options/seed.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
@@ -69,38 +68,6 @@ describeWithShop('an admission that is prepared under a name', () => {
     queued.open();
     expect(await first).toBe('first');
     expect((await Promise.all(others)).map(({ quantity }) => quantity)).toEqual([7, 6, 5]);
-  });
-
-  test('that failed on its first use, because the token was stale, is there the next time', async () => {
-    const product = await shop.product(10);
-    const lock = await shop.client().prisma.$lock(product.key);
-    const state = lock.toJSON();
-    await shop.admin.query("UPDATE fenced_lock.admission SET token = nextval('fenced_lock.token') WHERE key = $1", [
-      product.key,
-    ]);
-    const { prisma, known } = narrow();
-    await expect(prisma.$resumeLock(state)).rejects.toBeInstanceOf(StaleTokenError);
-    await lock.release();
-    await using again = await prisma.$lock(product.key);
-    expect(await again.$transaction(() => 'in')).toBe('in');
-    // One that had met its own name would go without one.
-    expect(await known()).toBe(1);
-  });
-
-  test('that failed on its first use, because somebody stood in the row, is there the next time', async () => {
-    const product = await shop.product(10);
-    await sellOne(shop.client().prisma, product);
-    const { prisma, known } = narrow();
-    const stranger = await shop.admin.connect();
-    await stranger.query('BEGIN');
-    await stranger.query('SELECT 1 FROM fenced_lock.admission WHERE key = $1 FOR UPDATE', [product.key]);
-    const refused = prisma.$withLock(product.key, () => 'in', { waitTime: 150 });
-    await expect(refused).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
-    await stranger.query('ROLLBACK');
-    stranger.release();
-    expect((await sellOne(prisma, product)).quantity).toBe(8);
-    expect((await sellOne(prisma, product)).quantity).toBe(7);
-    expect(await known()).toBe(1);
   });
 
   const PIECES = [...'"\\{},\'`( ', '$1', 'NULL', 'null', '\n', '\t', '\u0001', 'ß', '鎖', '🔒'];

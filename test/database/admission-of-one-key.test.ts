@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { ADMIT, ADMIT_KEYS, START_EPOCH } from '../../src/database/sql.js';
+import { ADMIT, ADMIT_KEYS } from '../../src/database/sql.js';
 import { eventually } from '../support/eventually.js';
 import { Stage } from './role-database.js';
 
 const INVALID = '22023';
 const ROOM = 1_234_567;
-const LIMITS = ['idle_in_transaction_session_timeout', 'statement_timeout', 'tcp_user_timeout', 'lock_timeout'];
 
 interface Asked {
   readonly key: string | null;
@@ -84,12 +83,8 @@ describe('the admission of one key', () => {
   ])('where the key %s', (_, hasRow) => {
     test.each<readonly [string, Partial<Asked>]>([
       ['a negative leaseTime', { leaseTime: -1 }],
-      ['a leaseTime of 0', { leaseTime: 0 }],
-      ['no leaseTime', { leaseTime: null }],
       ['a workTime of 0', { workTime: 0 }],
-      ['no workTime', { workTime: null }],
       ['a negative waitTime', { waitTime: -1 }],
-      ['no waitTime', { waitTime: null }],
       ['no attempt', { attempt: null }],
       ['no holder', { holder: null }],
     ])('is refused: %s', async (_, wrong) => {
@@ -99,43 +94,6 @@ describe('the admission of one key', () => {
       await expect(turn(app, { key, ...wrong })).rejects.toMatchObject({ code: INVALID });
       expect(await rowOf(key)).toEqual(before);
     });
-
-    /** In the order of LIMITS. */
-    test.each([
-      ['none', ['0', '0', '0', '0'], ['30s', '20s', '30000']],
-      ['shorter ones', ['8s', '7s', '9000', '3s'], ['8s', '7s', '9000']],
-      ['longer ones', ['2d', '1h', '2147483647', '2147483647ms'], ['30s', '20s', '30000']],
-      ['some', ['0', '300ms', '40000', '0'], ['30s', '300ms', '30000']],
-    ])(
-      'limits its transaction as an admission of several keys does, in a session with limits: %s',
-      async (_, own, limited) => {
-        const session = await stage.session('sec_app');
-        for (const [at, name] of LIMITS.entries()) {
-          await session.query('SELECT set_config($1, $2, false)', [name, own[at]]);
-        }
-        const shown = async () => {
-          const settings = LIMITS.map((name) => `current_setting('${name}')`).join(', ');
-          const marks = `(SELECT count(*)::int FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'
-          AND classid = 1179403083 AND objid = ${ROOM} AND mode = 'ShareLock') AS marks`;
-          return (await session.query(`SELECT ARRAY[${settings}] AS limits, ${marks}`)).rows[0] as unknown;
-        };
-        const { key, holder, attempt, leaseTime, workTime, waitTime, room } = asked();
-        if (hasRow) await turn(session, { key });
-        const [ofOne, ofSeveral] = [
-          await inTransaction(session, 'ROLLBACK', async () => {
-            await admit(session, asked({ key }));
-            return shown();
-          }),
-          await inTransaction(session, 'ROLLBACK', async () => {
-            const times = [leaseTime, workTime, waitTime, room];
-            await session.query(ADMIT_KEYS, [[key], [holder], attempt, ...times, null, null, null]);
-            return shown();
-          }),
-        ];
-        const expected = { limits: [...limited, own[3]], marks: 1 };
-        expect([ofOne, ofSeveral]).toEqual([expected, expected]);
-      },
-    );
   });
 
   test('whose row is deleted while it waits creates it, and leaves lock_timeout as it was', async () => {
@@ -199,19 +157,5 @@ describe('the admission of one key', () => {
     await app.query('COMMIT');
     expect(BigInt((await admitted).token ?? 0)).toBeGreaterThan(BigInt(other.token ?? 0));
     await contender.query('COMMIT');
-  });
-
-  test('tells the epoch that is in force, and none if none was started', async () => {
-    const epoch = async () =>
-      (await stage.admin.query<{ id: string }>('SELECT id FROM fenced_lock.epoch')).rows[0]?.id ?? '-';
-    const { key } = asked();
-    await stage.admin.query('DELETE FROM fenced_lock.epoch');
-    await turn(app, { key });
-    expect((await turn(app, { key })).epoch).toBe('-');
-    for (let epochs = 0; epochs < 2; epochs++) {
-      await stage.admin.query('DELETE FROM fenced_lock.epoch');
-      await app.query(START_EPOCH);
-      expect((await turn(app, { key })).epoch).toBe(await epoch());
-    }
   });
 });

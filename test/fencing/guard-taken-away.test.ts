@@ -1,6 +1,5 @@
 import { expect, test, vi } from 'vitest';
 import { StaleTokenError } from '../../src/index.js';
-import { eventually } from '../support/eventually.js';
 import { type FenceClient, FenceWorld, guardSql, TABLES } from '../support/fence-world.js';
 import { describeWithShop } from '../support/shop.js';
 import { beginAgain, raise } from './writes/rows.js';
@@ -42,27 +41,5 @@ describeWithShop('a guard that is taken away while a client is at work', () => {
     expect(await refusesStaleWrites(client, id)).toBe(true);
     expect(await client.badge.findUnique({ where: { id } })).toMatchObject({ value: 50 });
     await world.admin.query(guardSql(TABLES.Badge.name, TABLES.Badge.fence, 'allow'));
-  });
-
-  test('is asked for again beside the work where it is older than half a minute, and counts from then on', async () => {
-    const texts: string[] = [];
-    const client = world.loggedClient((text) => texts.push(text));
-    const id = 1;
-    await world.admin.query(beginAgain([]));
-    const write = () => client.$withLock(`tag:${id}`, (tx) => tx.tag.update({ where: { id }, data: { value: 2 } }));
-    await write();
-    await takeAway('Tag');
-    clock.ahead += 30_001;
-    const before = texts.length;
-    await write();
-    // This one went by the old answer, and has not waited for a new one.
-    expect(texts.slice(before).filter((text) => text.includes('guards()'))).toEqual([]);
-    await world.overriding((session) => session.query(raise('Tag', id)));
-    await eventually('it writes with a condition of its own', async () =>
-      write().then(
-        () => world.overriding((session) => session.query(raise('Tag', id))).then(() => false),
-        (error: unknown) => error instanceof StaleTokenError,
-      ),
-    );
   });
 });

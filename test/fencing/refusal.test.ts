@@ -63,16 +63,6 @@ describeWithShop('the row that the guard names in a refusal', () => {
     expect(error).toMatchObject({ model: 'Desk', fence: FRESHER, where: { id: 7 } });
   });
 
-  test('is named by the primary key of its partition, where the table has none', async () => {
-    await world.overriding((session) => session.query('INSERT INTO people.event VALUES (7, 1, $1)', [FRESHER]));
-    const error = await world
-      .client()
-      .$withLock('event:7', (tx) => tx.$executeRaw`DELETE FROM people.event WHERE id = 7`)
-      .catch((error: unknown) => error);
-    expect(error).toBeInstanceOf(StaleTokenError);
-    expect(error).toMatchObject({ model: 'event', fence: FRESHER, where: { id: 7 } });
-  });
-
   test('is none where a TRUNCATE cannot see all rows, which is said, and not tried again', async () => {
     let runs = 0;
     const error = await world

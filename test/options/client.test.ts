@@ -33,7 +33,7 @@ function refusal(call: () => unknown): InvalidOptionError {
 }
 
 describe('the Prisma client', () => {
-  test.each(['mysql', 'sqlite', 'sqlserver', 'cockroachdb', 'mongodb'])('for %s is refused', (provider) => {
+  test.each(['mysql', 'cockroachdb'])('for %s is refused', (provider) => {
     const { option, message } = refusal(() => checkClient(internals(provider, ADAPTER)));
     expect(option).toBe('datasource');
     expect(message).toContain(`must be PostgreSQL, and this client's is ${provider}`);
@@ -45,9 +45,9 @@ describe('the Prisma client', () => {
     expect(message).toContain('PrismaPg');
   });
 
-  test.each(['_runtimeDataModel'])('without a %s is of another Prisma, and is refused', (part) => {
+  test('of another Prisma is refused', () => {
     const { option, message } = refusal(() =>
-      checkClient({ ...internals('postgresql', ADAPTER), [part]: undefined } as unknown as PrismaInternals),
+      checkClient({ ...internals('postgresql', ADAPTER), _runtimeDataModel: undefined } as unknown as PrismaInternals),
     );
     expect(option).toBe('client');
     expect(message).toContain('Prisma 7');
@@ -107,15 +107,13 @@ describe('where the extension is applied', () => {
     (schema: string) =>
       schema.replace(/(model Stock \{[^}]*?)(\n\s*fence\s+)BigInt[^\n]*/, `$1${before}$2${field}`);
 
-  test.each([
-    '\n  meta Json @default("{}")',
-    '\n  // a }',
-    '\n  /// {@link Stock}',
-    '\n  meta String @default("a \\" // }")',
-  ])('a fence that may be NULL is refused behind a brace that ends no model: %s', (before) => {
-    expect(refusal(withSchema(asFence('BigInt? @default(0)', before))).message).toContain('may be NULL');
-    expect(withSchema(asFence('BigInt @default(0)', before))).not.toThrow();
-  });
+  test.each(['\n  meta Json @default("{}")', '\n  meta String @default("a \\" // }")'])(
+    'a fence that may be NULL is refused behind a brace that ends no model: %s',
+    (before) => {
+      expect(refusal(withSchema(asFence('BigInt? @default(0)', before))).message).toContain('may be NULL');
+      expect(withSchema(asFence('BigInt @default(0)', before))).not.toThrow();
+    },
+  );
 
   test('a field of the application that is called like a fence is refused, unless the fenced models are named', () => {
     const apply = withSchema(asFence('BigInt @unique'));
@@ -185,14 +183,10 @@ describeWithShop('a call', () => {
       ['leaseTime', () => prisma.$withLock('stock:1', work, { leaseTime: 99 })],
       ['options', () => prisma.$withLock('stock:1', work, null as never)],
       ['key', () => prisma.$withLock('', work)],
-      ['key', () => prisma.$withLock(['stock:1', 'stock:undefined'], work)],
       ['key', () => prisma.$tryWithLock('stock:null', work)],
       ['key', () => prisma.$lock('stock:NaN')],
-      ['key', () => prisma.$withLock('stock:', work)],
-      ['key', () => prisma.$withLock(undefined as never, work)],
       ['fn', () => prisma.$withLock('stock:1', 'work' as never)],
       ['waitTime', () => prisma.$tryWithLock('stock:1', work, { waitTime: 5 } as never)],
-      ['options', () => prisma.$tryWithLock('stock:1', work, null as never)],
       ['fn', () => prisma.$tryWithLock('stock:1', undefined as never)],
       ['options', () => prisma.$lock('stock:1', null as never)],
       ['options', () => prisma.$resumeLock(state, null as never)],

@@ -36,7 +36,6 @@ const call = (options: LockOptions) => resolveLockOptions(options, builtIn);
 describe('a key', () => {
   test.each([
     ['one character', 'k'],
-    ['512 bytes of one each', 'k'.repeat(512)],
     ['512 bytes of four each', '🔒'.repeat(128)],
     ['spaces, braces, newlines', ' {a}\r\n'],
   ])('can be %s', (_, key) => {
@@ -45,16 +44,12 @@ describe('a key', () => {
 
   test.each([
     ['empty', '', 'must not be empty'],
-    ['513 bytes of one each', 'k'.repeat(513), '512 bytes'],
     ['513 bytes in 257 characters', `${'é'.repeat(256)}k`, '512 bytes'],
     ['with a NUL', 'stock\0', 'NUL'],
     ['with a lone high surrogate', 'stock:\ud83d', 'lone surrogate'],
-    ['with a lone low surrogate', '\udd12:stock', 'lone surrogate'],
     ['undefined', undefined, 'not undefined'],
     ['null', null, 'must be a string'],
     ['a number', 1, 'not the number 1'],
-    ['a symbol', Symbol('stock:1'), 'not a symbol'],
-    ['a list', ['stock:1'], 'must be a string'],
   ])('cannot be %s', (_, key, says) => {
     const { option, message } = refusal(() => checkKey(key));
     expect(option).toBe('key');
@@ -134,10 +129,7 @@ describe('an option', () => {
   });
 
   test.each([
-    ['waittime', 'waitTime'],
     ['leastime', 'leaseTime'],
-    ['time_out', 'timeout'],
-    ['retires', 'retries'],
     ['retry', 'retries'],
     ['lease', 'leaseTime'],
   ])('%s of a call is told from %s', (name, meant) => {
@@ -160,26 +152,7 @@ describe('an option', () => {
 
   test.each([
     ['keyPrefix', ['', 'a\0b', 5, {}]],
-    [
-      'name',
-      [
-        '',
-        ' ',
-        'a ',
-        'a  b',
-        'a\nb',
-        'a\u202eb',
-        'a\u00a0b',
-        ...BLANKS.map((blank) => `admin${blank}`),
-        '\ud800',
-        'a\0b',
-        'x'.repeat(101),
-        'ü'.repeat(51),
-        5,
-        {},
-        null,
-      ],
-    ],
+    ['name', ['', ' ', 'a ', 'a\nb', ...BLANKS.map((blank) => `admin${blank}`), 'ü'.repeat(51), 5]],
     ['fenceField', ['', 5, []]],
     ['fairness', NO_CHOICE],
     ['onRedisUnavailable', NO_CHOICE],

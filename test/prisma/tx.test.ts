@@ -1,4 +1,3 @@
-import { inspect } from 'node:util';
 import { expect, test, vi } from 'vitest';
 import { ClosedError, type LockTx } from '../../src/index.js';
 import { NOT_ON_TX } from '../../src/prisma/tx.js';
@@ -15,16 +14,6 @@ describeWithShop('the client that the function of a lock is given', () => {
       // Extensions find out by it that they are inside a transaction.
       if (name === '$extends') expect(got).toBeUndefined();
       else expect(got).toThrow(expect.objectContaining({ code: 'INSIDE_TRANSACTION' }));
-    });
-  });
-
-  test('shows an operation that is logged in place of its result by its name', async () => {
-    const { key } = await shop.product(10);
-    await shop.client().prisma.$withLock(key, async (tx) => {
-      const operation = tx.stock.findMany();
-      expect(inspect({ operation })).toBe('{ operation: [stock.findMany: an operation; await it for its result] }');
-      expect(Object.prototype.toString.call(operation)).toBe('[object PrismaPromise]');
-      await operation;
     });
   });
 
@@ -50,35 +39,6 @@ describeWithShop('the client that the function of a lock is given', () => {
       expect(await tx).toBe(tx);
       expect(`${tx as unknown as string}`).toBe('[object PrismaClient]');
     }
-  });
-
-  test('refuses a fluent call behind its end once, to whoever awaits it, and leaves no rejection unhandled', async () => {
-    const { id, key } = await shop.product(10);
-    const unhandled: unknown[] = [];
-    const note = (error: unknown) => unhandled.push(error);
-    process.on('unhandledRejection', note);
-    for (const options of [{}, { models: [] }]) {
-      const tx = await shop.client(options).prisma.$withLock(key, (tx) => tx);
-      const { order } = tx;
-      const CALLS: ReadonlyArray<readonly [string, () => PromiseLike<unknown>]> = [
-        ['order.update.stock', () => tx.order.update({ where: { id }, data: { quantity: 1 } }).stock()],
-        ['order.findUnique.stock.orders', () => tx.order.findUnique({ where: { id } }).stock().orders()],
-        ['stock.update', () => tx.stock.update({ where: { id }, data: { quantity: 1 } })],
-        ['order.update.stock', () => order.update({ where: { id }, data: { quantity: 1 } }).stock()],
-      ];
-      for (const [name, call] of CALLS) {
-        void call();
-        await expect((async () => await call())()).rejects.toMatchObject({
-          code: 'CLOSED',
-          key,
-          message: expect.stringContaining(`\`${name}\` was not sent`),
-        });
-      }
-    }
-    // Node reports them when the promises' reactions have run.
-    await new Promise((resolve) => setImmediate(resolve));
-    process.off('unhandledRejection', note);
-    expect(unhandled).toEqual([]);
   });
 
   test('lets an operation be watched by the tools of tests, and given back', async () => {

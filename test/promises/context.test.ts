@@ -1,7 +1,5 @@
-import { expect, inject, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { InvalidOptionError, type LockTx, ReentryError, TransactionAbortedError } from '../../src/index.js';
-import * as scripts from '../../src/redis/scripts.generated.js';
-import { Monitor } from '../redis/monitor.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
 describeWithShop('a lock inside a lock of the same key', () => {
@@ -36,26 +34,6 @@ describeWithShop('a lock inside a lock of the same key', () => {
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
-  test('sends Redis nothing of its own', async () => {
-    const { key } = await shop.product(10);
-    const admin = shop.redis();
-    for (const { lua } of Object.values(scripts)) await admin.script('LOAD', lua);
-    const monitor = await Monitor.start(inject('redis').url as string);
-    shop.closeLater(() => monitor.stop());
-    await prisma.$withLock(key, () => prisma.$withLock(key, () => prisma.$tryWithLock(key, () => {})));
-    const sent = (await monitor.about(key)).map(([, sha1]) => sha1);
-    expect(sent.filter((sha1) => sha1 === scripts.acquire.sha1)).toHaveLength(1);
-  });
-
-  test('joins by $tryWithLock, too', async () => {
-    const { id, key } = await shop.product(10);
-    const inner = await prisma.$withLock(key, async (tx) => {
-      await setTo(tx, id, 5);
-      return await prisma.$tryWithLock(key, (innerTx) => left(innerTx, id));
-    });
-    expect(inner).toEqual({ acquired: true, value: 5 });
-  });
-
   test("is refused where it says `reentry: 'throw'`, and the outer one goes on", async () => {
     const { id, key } = await shop.product(10);
     await prisma.$withLock(key, async (tx) => {
@@ -82,32 +60,6 @@ describeWithShop('a lock inside a lock of the same key', () => {
     expect(error).toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'inner-call', key });
     expect((error as Error).cause).toBe(noSale);
     expect((await shop.row(id))?.quantity).toBe(10);
-  });
-
-  test('that throws passes its error on untouched where nobody catches it', async () => {
-    const { key } = await shop.product(10);
-    const noSale = new Error('no sale');
-    const held = prisma.$withLock(key, () => prisma.$withLock(key, () => Promise.reject(noSale)));
-    expect(await held.catch((error: unknown) => error)).toBe(noSale);
-  });
-
-  test('and others beside it, all at once, share the transaction', async () => {
-    const { id, key } = await shop.product(10);
-    const decrement = (tx: LockTx<ShopClient>) =>
-      tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
-    const tokens = await prisma.$withLock(key, (_, outer) =>
-      Promise.all([
-        outer.token,
-        ...Array.from({ length: 5 }, () =>
-          prisma.$withLock(key, async (tx, inner) => {
-            await decrement(tx);
-            return inner.token;
-          }),
-        ),
-      ]),
-    );
-    expect(new Set(tokens).size).toBe(1);
-    expect(await shop.row(id)).toEqual({ quantity: 5, fence: tokens[0] });
   });
 
   test('that one of them fails dooms all of it', async () => {
@@ -158,15 +110,6 @@ describeWithShop('a lock inside a lock of the same key', () => {
     },
   );
 
-  test('with the isolation level of the outer one joins', async () => {
-    const { key } = await shop.product(10);
-    const isolationLevel = 'RepeatableRead';
-    const held = prisma.$withLock(key, () => prisma.$withLock(key, () => 'inner', { isolationLevel, retries: 0 }), {
-      isolationLevel,
-    });
-    expect(await held).toBe('inner');
-  });
-
   test('whose own timeout is over ends all of it, though the outer one would go on', async () => {
     const { id, key } = await shop.product(10);
     const held = prisma.$withLock(key, async (tx) => {
@@ -190,19 +133,6 @@ describeWithShop('a lock inside a lock of the same key', () => {
     });
     expect(await held.catch((error: unknown) => error)).toBe('closing time');
     expect((await shop.row(id))?.quantity).toBe(10);
-  });
-
-  test('whose timeout was long enough, and whose signal aborts later, leaves nothing behind', async () => {
-    const { id, key } = await shop.product(10);
-    const abort = new AbortController();
-    await prisma.$withLock(key, async (tx) => {
-      await prisma.$withLock(key, () => 'inner', { timeout: 50, signal: abort.signal });
-      abort.abort('closing time');
-      // Longer than the timeout that the inner one had.
-      await tx.$queryRaw`SELECT pg_sleep(0.1)::text`;
-      await setTo(tx, id, 5);
-    });
-    expect((await shop.row(id))?.quantity).toBe(5);
   });
 
   test('runs again when the outer one does, under its new token', async () => {
@@ -233,21 +163,6 @@ describeWithShop('a lock inside a lock of the same key', () => {
     }));
     ended.open();
     expect(await later).toBeGreaterThan(token);
-  });
-
-  test('is none in another async context', async () => {
-    const { key } = await shop.product(1);
-    const inside = gate();
-    const goOn = gate();
-    const holder = prisma.$withLock(key, async (_, lock) => {
-      inside.open();
-      await goOn.opened;
-      return lock.token;
-    });
-    await inside.opened;
-    const contender = prisma.$withLock(key, (_, lock) => lock.token);
-    goOn.open();
-    expect(await contender).toBeGreaterThan(await holder);
   });
 
   test('by a client that is extended otherwise is refused, instead of waiting for itself', async () => {

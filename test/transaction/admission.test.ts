@@ -23,13 +23,6 @@ describeWithShop('an admission', () => {
     return { client, token };
   }
 
-  async function _turn(key: string): Promise<bigint> {
-    const { client, token } = await admitted(key);
-    await token;
-    await client.query('COMMIT');
-    return await token;
-  }
-
   test.each(['REPEATABLE READ', 'SERIALIZABLE'])(
     'of a handle that waited for another one of its own does not go on with a snapshot from before it: %s',
     async (isolation) => {
@@ -47,14 +40,4 @@ describeWithShop('an admission', () => {
       await second.client.query('ROLLBACK');
     },
   );
-
-  test('lets them run a little longer than the timeout, which so has the first word', async () => {
-    const { key } = await shop.product(1);
-    const rows = await shop
-      .client()
-      .prisma.$withLock(key, (tx) => tx.$queryRaw`SELECT current_setting('statement_timeout') AS statement`, {
-        timeout: 4_321,
-      });
-    expect(rows).toEqual([{ statement: '4821ms' }]);
-  });
 });

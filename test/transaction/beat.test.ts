@@ -36,32 +36,4 @@ describeWithShop('the renewal', () => {
     await refused;
     expect(events).toEqual([]);
   });
-
-  test('does not count as a statement of the work that nobody awaited', async () => {
-    const app = inject('postgres').app;
-    const { hostname: host, port } = new URL(app);
-    const proxy = await startFaultProxy({ host, port: Number(port) });
-    const { prisma } = shop.client({ pool: { connectionString: proxy.url(app) } });
-    shop.closeLater(() => proxy.close());
-    const { id, key } = await shop.product(10);
-    const redis = shop.redis();
-    const held = prisma.$withLock(
-      key,
-      async (tx) => {
-        await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-        proxy.silence();
-        let [renewals, left] = [0, 0];
-        await eventually('the statement of a renewal waits for its answer', async () => {
-          const now = await redis.pttl(`fenced-lock:{${key}}:lease`);
-          if (now > left) renewals++;
-          left = now;
-          return renewals > 1;
-        });
-        setImmediate(() => proxy.resume());
-      },
-      { leaseTime: 3_000 },
-    );
-    await held;
-    expect((await shop.row(id))?.quantity).toBe(9);
-  });
 });

@@ -2,31 +2,14 @@ import type { Socket } from 'node:net';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
-import { fencedLock, type LockTx } from '../../src/index.js';
+import { fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { PoollessPg } from '../support/poolless-pg.js';
-import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
-
-type Tx = LockTx<ShopClient>;
+import { describeWithShop, gate, Shop } from '../support/shop.js';
 
 describeWithShop('a transaction whose connection is closed while its function runs', () => {
   const shop = new Shop();
-
-  /** Ends the session from outside, as a shutdown of the server does, then goes on. */
-  async function endedBefore(tx: Tx, id: number): Promise<void> {
-    const [session] = await tx.$queryRaw<Array<{ pid: number }>>`SELECT pg_backend_pid() AS pid`;
-    await shop.admin.query('SELECT pg_terminate_backend($1, 5000)', [session?.pid]);
-    await tx.stock.update({ where: { id }, data: { quantity: 5 } });
-  }
-
-  test('is said to be rolled back, with what Postgres said, and not by an error of the driver', async () => {
-    const { id, key } = await shop.product(10);
-    const held = shop.client().prisma.$withLock(key, (tx) => endedBefore(tx, id));
-    const message = expect.stringMatching(/rolled back.*57P01/s);
-    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', key, message });
-    expect((await shop.row(id))?.quantity).toBe(10);
-  });
 
   test('by a time limit of Postgres, is told while the function still waits', async () => {
     const { key } = await shop.product(10);
@@ -36,30 +19,6 @@ describeWithShop('a transaction whose connection is closed while its function ru
     });
     const message = expect.stringContaining('25P03');
     await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'connection', key, message });
-  });
-
-  test('by a time limit while the function computes, is not committed', async () => {
-    const { id, key } = await shop.product(10);
-    const held = shop.client().prisma.$withLock(key, async (tx) => {
-      await tx.stock.update({ where: { id }, data: { quantity: 5 } });
-      await tx.$executeRaw`SET LOCAL idle_in_transaction_session_timeout = 10`;
-      const until = performance.now() + 50;
-      while (performance.now() < until);
-    });
-    await expect(held).rejects.toMatchObject({ reason: 'connection', message: expect.stringContaining('25P03') });
-    expect((await shop.row(id))?.quantity).toBe(10);
-  });
-
-  const endsItself = (tx: Tx) => tx.$queryRaw`SELECT pg_terminate_backend(pg_backend_pid())`;
-
-  test('rejects with the own error of the function, if it threw one at that statement', async () => {
-    const { key } = await shop.product(10);
-    const held = shop.client().prisma.$withLock(key, async (tx) => {
-      await endsItself(tx).catch(() => {
-        throw new Error('sold out');
-      });
-    });
-    await expect(held).rejects.toThrow('sold out');
   });
 
   test('is told at the next renewal, where the adapter has no pool of pg', async () => {
@@ -117,20 +76,5 @@ describeWithShop('a transaction whose connection is closed while its function ru
     });
     await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', key, reason: 'connection' });
     expect((await shop.row(id))?.quantity).toBe(10);
-  });
-
-  test('for this side alone, before COMMIT is sent: its backend is ended before the call is told', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma, proxy, connection, noticed } = await proxied((_, past) => past);
-    const held = prisma.$withLock(key, async (tx) => {
-      await tx.stock.update({ where: { id }, data: { quantity: 5 } });
-      // Postgres does not hear of the end.
-      proxy.silence('toServer');
-      (await connection).destroy(new Error('a NAT has forgotten it'));
-      await noticed;
-    });
-    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', key, reason: 'connection' });
-    const { rows } = await shop.admin.query('SELECT quantity FROM "Stock" WHERE id = $1 FOR UPDATE NOWAIT', [id]);
-    expect(rows).toEqual([{ quantity: 10 }]);
   });
 });

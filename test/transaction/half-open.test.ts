@@ -1,10 +1,7 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import { PrismaPg } from '@prisma/adapter-pg';
-import pg from 'pg';
 import { expect, inject, test } from 'vitest';
-import { type FencedLockEvent, fencedLock } from '../../src/index.js';
-import { PrismaClient } from '../generated/prisma/client.js';
 import { proxied } from '../support/proxied.js';
 import { describeWithShop, gate, Shop, STAYS } from '../support/shop.js';
 
@@ -74,49 +71,6 @@ describeWithShop('a connection that is broken for the client alone', () => {
     // Before the call is told, so that no other one has to find it.
     expect(events.map(({ type }) => type)).toContain('backend-ended');
     expect((await next).quantity).toBe(10);
-  });
-
-  const OPTIONS = { leaseTime: 120_000 };
-
-  // What the kernel says of a connection whose other end has not answered for too long.
-  test('by ETIMEDOUT, during the work: is told as a failed connection, and the next caller goes on', async () => {
-    const { id, key } = await shop.product(10);
-    const way = await breakable(inject('postgres').app);
-    shop.closeLater(() => way.close());
-    const pool = new pg.Pool({ connectionString: way.url, max: 2 });
-    shop.closeLater(() => pool.end());
-    pool.on('error', () => {});
-    const sockets = new Set<net.Socket>();
-    type Inside = { readonly connection: { readonly stream: net.Socket } };
-    pool.on('acquire', (connection) => sockets.add((connection as unknown as Inside).connection.stream));
-    const events: FencedLockEvent[] = [];
-    const prisma = new PrismaClient({ adapter: new PrismaPg(pool) }).$extends(
-      fencedLock({
-        redis: shop.redis(),
-        rescue: new PrismaPg({ connectionString: inject('postgres').app }),
-        onEvent: (event) => events.push(event),
-      }),
-    );
-    const inside = gate();
-    const broken = prisma.$withLock(
-      key,
-      async (tx) => {
-        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-        inside.open();
-        const slow = tx.$queryRaw`SELECT pg_sleep(0.5)::text`;
-        setTimeout(() => {
-          for (const socket of sockets) socket.destroy(Object.assign(new Error('read'), { code: 'ETIMEDOUT' }));
-        }, 100);
-        await slow;
-      },
-      OPTIONS,
-    );
-    const told = expect(broken).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'connection' });
-    await inside.opened;
-    const next = prisma.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }), OPTIONS);
-    await told;
-    expect((await next).quantity).toBe(10);
-    expect(events.map(({ type }) => type)).toContain('backend-ended');
   });
 
   test('leaves the error of the function what it was, where its ROLLBACK has no answer', async () => {

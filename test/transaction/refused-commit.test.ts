@@ -25,19 +25,6 @@ describeWithShop('a COMMIT that Postgres refuses', () => {
     return { id, key, held };
   }
 
-  test('for a deferred constraint: TRANSACTION_ABORTED has the key, and the error of Postgres', async () => {
-    const { id, key } = await shop.product(10);
-    const entry = { key, token: 0n, before: 0, after: 0, worker: '', once: key };
-    await prisma.$withLock(key, (tx) => tx.ledger.create({ data: entry }));
-    const held = prisma.$withLock(key, async (tx) => {
-      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-      await tx.ledger.create({ data: entry });
-    });
-    const cause = { code: '23505', constraint: 'Ledger_once_key' };
-    await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'failed-statement', key, cause });
-    expect((await shop.row(id))?.quantity).toBe(10);
-  });
-
   test.each(['40001', '40P01'])('for a conflict (%s): the same, and the message names `retries`', async (code) => {
     const { id, key, held } = await refusedSale(code, { times: 2, retries: 1 });
     const expected = { code: 'TRANSACTION_ABORTED', reason: 'failed-statement', key, cause: { code } };

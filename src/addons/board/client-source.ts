@@ -1,28 +1,17 @@
 import { InvalidOptionError } from '../../base/errors.js';
 import { observedOf } from '../../call/observed.js';
+import type { LockTurn } from '../../index.js';
 import { postgresHealth } from './health.js';
-import { watchProcess } from './process.js';
 import { type RedisClientSeen, RedisServersSeen } from './redis-servers.js';
-import type { BoardSource, BoardTurn, Finding, ServerState } from './source.js';
+import type { BoardSource, ServerState } from './source.js';
 
 /** A client that is extended by `fencedLock`, as far as its type matters. */
 export interface LockingClient {
   readonly $locks: {
     inspect(key: string): Promise<{ readonly holder: string | undefined }>;
     forceRelease(key: string, seen: { readonly holder: string | undefined }): Promise<boolean>;
-    history(key: string): Promise<{ readonly last: readonly Turn[] }>;
+    history(key: string): Promise<{ readonly last: readonly LockTurn[] }>;
   };
-}
-
-/** A turn, as `$locks.history` has it. */
-interface Turn {
-  readonly turn: bigint | undefined;
-  readonly token: bigint | undefined;
-  readonly admittedAt: Date | undefined;
-  readonly duration: number | undefined;
-  readonly outcome: string;
-  readonly process: string | undefined;
-  readonly error: string | undefined;
 }
 
 /** What is shown in place of the servers of Redis with `memoryStore()`. */
@@ -31,12 +20,6 @@ const IN_MEMORY: ServerState = {
   role: 'No Redis: leases and queues are in the memory of this process.',
   status: 'in use',
   healthy: true,
-};
-const MEMORY_IS_WELL: Finding = {
-  server: 'redis',
-  check: 'connection',
-  status: 'ok',
-  message: 'Leases are in the memory of this process, without Redis.',
 };
 
 /** @throws InvalidOptionError if it is not a client that is extended by `fencedLock` */
@@ -48,29 +31,19 @@ export function sourceOf(prisma: LockingClient): BoardSource {
   }
   const clients = observed.redis as unknown as readonly RedisClientSeen[];
   const servers = new RedisServersSeen(clients);
-  const inMemory = clients.length === 0;
   return {
-    look: async (recent) => ({ keys: await observed.look(recent) }),
-    holderOf: async (key) => (await locks.inspect(key)).holder ?? null,
-    forceRelease: (key, holder) => locks.forceRelease(key, { holder: holder ?? undefined }),
-    history: async (key) => (await locks.history(key)).last.map(shownTurn),
+    look: (recent) => observed.look(recent),
+    async forceRelease(key, shown) {
+      if (await locks.forceRelease(key, { holder: shown ?? undefined })) return 'taken';
+      const { holder } = await locks.inspect(key);
+      return holder === undefined || holder === shown ? 'free' : 'held by another';
+    },
+    history: async (key) => (await locks.history(key)).last,
     async health() {
       const [postgres, redis] = await Promise.all([postgresHealth(observed.query), servers.health()]);
-      return { ...postgres, findings: [...postgres.findings, ...(inMemory ? [MEMORY_IS_WELL] : redis)] };
+      return { ...postgres, findings: [...postgres.findings, ...redis] };
     },
-    topology: () => (inMemory ? [IN_MEMORY] : servers.states),
-    process: { callers: () => observed.callers(), watch: watchProcess },
-  };
-}
-
-function shownTurn({ turn, token, admittedAt, duration, outcome, process, error }: Turn): BoardTurn {
-  return {
-    turn: turn === undefined ? null : String(turn),
-    token: token === undefined ? null : String(token),
-    admittedAt: admittedAt?.toISOString() ?? null,
-    duration: duration ?? null,
-    outcome,
-    process: process ?? null,
-    error: error ?? null,
+    topology: () => (clients.length === 0 ? [IN_MEMORY] : servers.states),
+    callers: () => observed.callers(),
   };
 }

@@ -36,7 +36,12 @@ export function respond(
 }
 
 export function respondJson(value: object, status = 200): Response {
-  return respond(JSON.stringify(value), 'application/json; charset=utf-8', status);
+  return respond(toJson(value), 'application/json; charset=utf-8', status);
+}
+
+/** Tokens and turns are sent as text: they may be higher than the numbers of JavaScript. */
+export function toJson(value: object): string {
+  return JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? String(part) : part));
 }
 
 export function refuse(status: number, message: string, more: Readonly<Record<string, string>> = {}): Response {

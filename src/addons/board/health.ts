@@ -5,7 +5,7 @@ import type { Finding, Health } from './source.js';
 
 /** How long a server may take to answer; milliseconds. */
 const WITHIN = 3_000;
-const OLDEST = 14;
+const UNREACHED = 'Check the server and the way to it.';
 const AWAY = ['close', 'reconnecting', 'end'];
 
 interface Postgres {
@@ -24,15 +24,11 @@ export async function postgresHealth(
 ): Promise<Health> {
   const { problem, took, answer } = await asked(() => query(HEALTH, []));
   if (answer === undefined) {
-    const message = `Postgres cannot be asked: ${problem}.`;
-    return { findings: [fault('postgres', 'connection', message, 'Check the server and the way to it.')] };
+    return { findings: [fault('postgres', 'connection', `Postgres cannot be asked: ${problem}.`, UNREACHED)] };
   }
   const { version, standby, comment, ...place } = answer[0] as Postgres;
   const major = Math.floor(Number(version) / 10_000);
   const findings = [ok('postgres', 'connection', `PostgreSQL ${major} answers in ${took}.`)];
-  if (major < OLDEST) {
-    findings.push(fault('postgres', 'version', `PostgreSQL ${major} is older than ${OLDEST}.`, 'Upgrade the server.'));
-  }
   if (standby) {
     findings.push(fault('postgres', 'writable', 'This server is a standby: it only reads.', 'Connect to the primary.'));
   }
@@ -46,30 +42,26 @@ export function shownPlace({ database, host, port }: Pick<Postgres, 'database' |
 }
 
 function objects(comment: string | null): Finding {
-  const installed = Number(/ objects (\d+)$/.exec(comment ?? '')?.[1] ?? Number.NaN);
+  const installed = / objects (\d+)$/.exec(comment ?? '')?.[1];
   const is = `The objects of fenced_lock have version ${installed}`;
-  if (installed === OBJECTS_VERSION) return ok('postgres', 'objects', `${is}.`);
-  if (installed > OBJECTS_VERSION) {
-    const message = `${is}, newer than this package's ${OBJECTS_VERSION}.`;
-    return { server: 'postgres', check: 'objects', status: 'warning', message, remedy: 'Update the package.' };
-  }
-  const [message, command] = Number.isNaN(installed)
-    ? ['The schema fenced_lock is not in this database.', 'init']
-    : [`${is}, and this package needs ${OBJECTS_VERSION}.`, 'upgrade'];
+  if (Number(installed) >= OBJECTS_VERSION) return ok('postgres', 'objects', `${is}.`);
+  const [message, command] =
+    installed === undefined
+      ? ['The schema fenced_lock is not in this database.', 'init']
+      : [`${is}, and this package needs ${OBJECTS_VERSION}.`, 'upgrade'];
   return fault('postgres', 'objects', message, `npx fenced-lock ${command}, then npx prisma migrate deploy`);
 }
 
 /** Of one server. `status`: as its client says. */
 export async function redisHealth(address: string, status: string, ping: () => Promise<unknown>): Promise<Finding> {
-  const remedy = 'Check the server and the way to it.';
   // A client without a connection is not asked: it would keep the command in its queue.
   if (AWAY.includes(status)) {
-    return fault('redis', 'connection', `Redis at ${address} is not connected (${status}).`, remedy);
+    return fault('redis', 'connection', `Redis at ${address} is not connected (${status}).`, UNREACHED);
   }
   const { problem, took } = await asked(ping);
   // A user without the right to PING gets this answer from a server that is well.
   if (problem !== undefined && !problem.startsWith('NOPERM')) {
-    return fault('redis', 'connection', `Redis at ${address} cannot be asked: ${problem}.`, remedy);
+    return fault('redis', 'connection', `Redis at ${address} cannot be asked: ${problem}.`, UNREACHED);
   }
   return ok('redis', 'connection', `Redis at ${address} answers in ${took}.`);
 }

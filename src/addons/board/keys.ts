@@ -1,5 +1,7 @@
 import { now } from '../../base/clock.js';
-import type { BoardKey } from './source.js';
+import type { LockState } from '../../index.js';
+import { toJson } from './headers.js';
+import type { Sent } from './source.js';
 
 /** How long one bar of a chart is; milliseconds. */
 const BAR = 5_000;
@@ -12,21 +14,10 @@ const NAMED = 25;
 /** If the end of a lease has moved by so much, the key is sent again; milliseconds. */
 const NOTABLE = 400;
 
-/** What the page is sent of a key, beside the time that its lease has left. */
-export interface Row {
-  readonly key: string;
-  readonly holder: string | null;
-  readonly process: string | null;
-  readonly waiting: number;
-  /** The names of the first processes that wait, in their order. */
-  readonly waiters: readonly (string | null)[];
+/** What the page is sent of a key. Of the processes that wait it has the names of the first ones. */
+export interface Row extends Omit<Sent<LockState>, 'expiresIn'> {
   /** The callers of this process that wait. */
   readonly callers: number;
-  readonly problem: string | null;
-  readonly token: string | null;
-  readonly turns: string;
-  readonly admittedAt: string | null;
-  readonly transaction: { readonly pid: number; readonly since: string } | null;
   /** The chart: how many turns there were in each bar, the present one last. */
   readonly bars: readonly number[];
 }
@@ -35,7 +26,7 @@ interface Known {
   readonly bars: number[];
   /** How many the key had at the last look. `undefined`: when the turns since then were is not known. */
   turns: bigint | undefined;
-  row?: Row;
+  row?: object;
   text?: string;
   endsAt: number;
 }
@@ -56,22 +47,28 @@ export class Keys {
   }
 
   /** Takes the result of a look, and returns what has changed since the look before. */
-  update(states: readonly BoardKey[], callers: ReadonlyMap<string, number> | undefined) {
+  update(states: readonly LockState[], callers: ReadonlyMap<string, number> | undefined) {
     this.#moveCharts();
     const changed: object[] = [];
     const inUse = new Set<string>();
-    for (const state of states) {
-      const known = this.#byKey.get(state.key) ?? { bars: Array<number>(BARS).fill(0), turns: undefined, endsAt: 0 };
-      if (state.holder != null || state.waiting > 0 || state.problem !== undefined) {
-        inUse.add(state.key);
+    for (const { expiresIn, ...state } of states) {
+      const { key, holder, waiters, turns } = state;
+      const known = this.#byKey.get(key) ?? { bars: Array<number>(BARS).fill(0), turns: undefined, endsAt: 0 };
+      if (holder !== undefined || state.waiting > 0 || state.problem !== undefined) {
+        inUse.add(key);
         // Behind those that were used longer ago.
-        this.#byKey.delete(state.key);
+        this.#byKey.delete(key);
       }
-      this.#byKey.set(state.key, known);
-      count(known, BigInt(state.turns));
-      const row = rowOf(state, callers?.get(state.key) ?? 0, [...known.bars]);
-      const text = JSON.stringify(row);
-      const endsAt = row.holder === null ? 0 : now() + state.expiresIn;
+      this.#byKey.set(key, known);
+      count(known, turns);
+      const row = {
+        ...state,
+        waiters: waiters.slice(0, NAMED),
+        callers: callers?.get(key) ?? 0,
+        bars: [...known.bars],
+      };
+      const text = toJson(row);
+      const endsAt = holder === undefined ? 0 : now() + expiresIn;
       if (known.text === text && Math.abs(known.endsAt - endsAt) < NOTABLE) continue;
       Object.assign(known, { row, text, endsAt });
       changed.push(sent(row, endsAt));
@@ -114,24 +111,6 @@ function count(known: Known, turns: bigint): void {
 }
 
 /** With the time that the lease has left: the page has another clock. */
-function sent(row: Row, endsAt: number): object {
+function sent(row: object, endsAt: number): object {
   return { ...row, expiresIn: Math.max(0, Math.round(endsAt - now())) };
-}
-
-function rowOf(state: BoardKey, callers: number, bars: readonly number[]): Row {
-  const { transaction } = state;
-  return {
-    key: state.key,
-    holder: state.holder ?? null,
-    process: state.process ?? null,
-    waiting: state.waiting,
-    waiters: (state.waiters ?? []).slice(0, NAMED).map((name) => name ?? null),
-    callers,
-    problem: state.problem ?? null,
-    token: state.token == null ? null : String(state.token),
-    turns: String(state.turns),
-    admittedAt: state.admittedAt?.toISOString() ?? null,
-    transaction: transaction ? { pid: transaction.pid, since: transaction.since.toISOString() } : null,
-    bars,
-  };
 }

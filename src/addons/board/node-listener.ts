@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import type { ReadableStream as NodeStream } from 'node:stream/web';
 
 /** What Express and its kind add to a request. */
@@ -13,9 +14,7 @@ export function toNodeListener(
   handler: (request: Request) => Promise<Response>,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   return (incoming, outgoing) => {
-    const gone = new AbortController();
-    outgoing.once('close', () => gone.abort());
-    answer(handler, incoming, outgoing, gone.signal).catch(() => {
+    answer(handler, incoming, outgoing).catch(() => {
       if (outgoing.headersSent) outgoing.destroy();
       else outgoing.writeHead(500, { 'content-type': 'text/plain' }).end('The board failed.\n');
     });
@@ -26,9 +25,8 @@ async function answer(
   handler: (request: Request) => Promise<Response>,
   incoming: MountedRequest,
   outgoing: ServerResponse,
-  signal: AbortSignal,
 ): Promise<void> {
-  const request = requestOf(incoming, signal);
+  const request = requestOf(incoming);
   if (request === undefined) {
     outgoing.writeHead(400, { 'content-type': 'text/plain' }).end('Not a request for the board.\n');
     return;
@@ -51,15 +49,12 @@ async function answer(
     return;
   }
   outgoing.flushHeaders();
-  const body = Readable.fromWeb(response.body as NodeStream<Uint8Array>);
-  // This cancels the stream of the handler, which removes the viewer.
-  outgoing.once('close', () => body.destroy());
-  body.on('error', () => outgoing.destroy());
-  body.pipe(outgoing);
+  // Where the client leaves, the stream of the handler is cancelled, which removes the viewer.
+  await pipeline(Readable.fromWeb(response.body as NodeStream<Uint8Array>), outgoing);
 }
 
 /** `undefined` if the method, host or path is invalid. */
-function requestOf(incoming: MountedRequest, signal: AbortSignal): Request | undefined {
+function requestOf(incoming: MountedRequest): Request | undefined {
   const { method = 'GET', headers } = incoming;
   // A router that is mounted at a path removes that path from `url`. The URL is joined as text, because
   // `new URL('//other/x', base)` would have another host. HTTP/2 has `:authority` in place of `Host`.
@@ -70,12 +65,8 @@ function requestOf(incoming: MountedRequest, signal: AbortSignal): Request | und
   }
   try {
     const hasBody = method !== 'GET' && method !== 'HEAD';
-    return new Request(url, {
-      method,
-      headers: sent,
-      signal,
-      ...(hasBody && { body: bodyOf(incoming), duplex: 'half' }),
-    } as RequestInit);
+    const body = hasBody ? { body: bodyOf(incoming), duplex: 'half' } : {};
+    return new Request(url, { method, headers: sent, ...body } as RequestInit);
   } catch {
     return undefined;
   }

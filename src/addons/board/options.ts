@@ -1,4 +1,5 @@
-import { InvalidOptionError } from '../../base/errors.js';
+import { checkNames } from '../../base/check-names.js';
+import { is } from '../../options/validate-call.js';
 
 /** What `createBoard` takes. */
 export interface BoardOptions {
@@ -25,49 +26,41 @@ export interface BoardOptions {
   readonly hosts?: readonly string[] | undefined;
 }
 
-export interface ResolvedBoardOptions {
-  readonly basePath: string;
-  readonly allowForceRelease: boolean;
-  readonly refreshInterval: number;
-  readonly title: string;
-  readonly origin: string | undefined;
-  readonly hosts: readonly string[] | undefined;
-}
+export type ResolvedBoardOptions = ReturnType<typeof resolveBoardOptions>;
 
 const KNOWN = ['basePath', 'allowForceRelease', 'refreshInterval', 'title', 'origin', 'hosts'];
 const SHORTEST = 100;
 const LONGEST = 60_000;
 
 /** @throws InvalidOptionError */
-export function resolveBoardOptions(given: BoardOptions): ResolvedBoardOptions {
-  const unknown = Object.keys(given).find((name) => !KNOWN.includes(name));
-  if (unknown !== undefined) throw new InvalidOptionError(unknown, `is no option of the board: ${KNOWN.join(', ')}.`);
+export function resolveBoardOptions(given: BoardOptions) {
+  checkNames('options', given, KNOWN);
   const { basePath = '', allowForceRelease = false, refreshInterval = 500, title = 'Locks', origin, hosts } = given;
-  if (typeof basePath !== 'string' || !/^(\/[\w.~-]+)*$/.test(basePath) || /\/\.\.?(\/|$)/.test(basePath)) {
-    throw new InvalidOptionError('basePath', 'must be a path such as "/admin/locks", without a slash at its end.');
-  }
-  if (typeof allowForceRelease !== 'boolean') {
-    throw new InvalidOptionError('allowForceRelease', 'must be true or false.');
-  }
-  if (!(Number.isFinite(refreshInterval) && refreshInterval >= SHORTEST && refreshInterval <= LONGEST)) {
-    throw new InvalidOptionError('refreshInterval', `must be ${SHORTEST} to ${LONGEST} milliseconds.`);
-  }
-  if (typeof title !== 'string' || title.trim() === '') throw new InvalidOptionError('title', 'must be a text.');
-  if (origin !== undefined && !isOrigin(origin)) {
-    throw new InvalidOptionError('origin', 'must be an origin such as "https://ops.example.com", without a path.');
-  }
-  if (hosts !== undefined && !(Array.isArray(hosts) && hosts.every(isHost))) {
-    throw new InvalidOptionError('hosts', 'must be a list of host names, without ports; IPv6 as "[::1]".');
-  }
-  if (allowForceRelease && hosts === undefined && origin === undefined) {
-    throw new InvalidOptionError(
-      'allowForceRelease',
-      'needs `hosts` (the names that the board is served under) or `origin` (the origin that browsers see): without them ' +
-        'a foreign page could have its own name resolve to this server and take keys.',
-    );
-  }
-  const names = hosts?.map((host) => host.toLowerCase());
-  return { basePath, allowForceRelease, refreshInterval, title, origin, hosts: names };
+  const isPath = typeof basePath === 'string' && /^(\/(?!\.\.?(\/|$))[\w.~-]+)*$/.test(basePath);
+  is(isPath, 'basePath', basePath, 'must be a path such as "/admin/locks", without a slash at its end.');
+  is(typeof allowForceRelease === 'boolean', 'allowForceRelease', allowForceRelease, 'must be true or false.');
+  const isInterval = Number.isFinite(refreshInterval) && refreshInterval >= SHORTEST && refreshInterval <= LONGEST;
+  is(isInterval, 'refreshInterval', refreshInterval, `must be ${SHORTEST} to ${LONGEST} milliseconds.`);
+  is(typeof title === 'string' && title.trim() !== '', 'title', title, 'must be a text.');
+  const mustBeOrigin = 'must be an origin such as "https://ops.example.com", without a path.';
+  is(origin === undefined || isOrigin(origin), 'origin', origin, mustBeOrigin);
+  const areHosts = hosts === undefined || (Array.isArray(hosts) && hosts.every(isHost));
+  is(areHosts, 'hosts', hosts, 'must be a list of host names, without ports; IPv6 as "[::1]".');
+  is(
+    !allowForceRelease || hosts !== undefined || origin !== undefined,
+    'allowForceRelease',
+    allowForceRelease,
+    'needs `hosts` (the names that the board is served under) or `origin` (the origin that browsers see): without them a ' +
+      'foreign page could have its own name resolve to this server and take keys.',
+  );
+  return {
+    basePath,
+    allowForceRelease,
+    refreshInterval,
+    title,
+    origin,
+    hosts: hosts?.map((host) => host.toLowerCase()),
+  };
 }
 
 /** A port, as in `localhost:3000`, would never be equal to a name. Neither would `::1`, which has no brackets. */

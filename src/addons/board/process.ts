@@ -4,7 +4,50 @@ import { codeOf, type StaleTokenError, toFencedLockError } from '../../base/erro
 import type { FencedLockEvent } from '../../base/events.js';
 import { recordLockHistory } from '../../call/recorder.js';
 import { brief } from './health.js';
-import type { ProcessWatcher } from './source.js';
+
+/** How many events are kept. */
+const SHOWN = 10;
+/** Upper ends of the columns of the histogram of waits; milliseconds. The last column has no end. */
+const WAIT_BOUNDS = [1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000];
+
+/** An event in this process. */
+interface Happening {
+  readonly at: number;
+  /** The type of an event of `onEvent`, such as `lease-lost`, or `timeout`, or `stale-write`. */
+  readonly type: string;
+  /** Something was refused, lost or down; `false`: it works again. */
+  readonly bad: boolean;
+  readonly key?: string | undefined;
+  /** A sentence. */
+  readonly text: string;
+}
+
+/** What this process has told since the board was opened. */
+export class Happened {
+  /** The newest first. */
+  readonly events: Happening[] = [];
+  timeouts = 0;
+  refused = 0;
+  lost = 0;
+  readonly waits = { bounds: WAIT_BOUNDS, counts: Array<number>(WAIT_BOUNDS.length + 1).fill(0), longest: 0 };
+
+  note(happening: Omit<Happening, 'at'>): void {
+    this.events.unshift({ at: Date.now(), ...happening });
+    this.events.splice(SHOWN);
+    if (happening.type === 'timeout') this.timeouts++;
+    if (happening.type === 'stale-write') this.refused++;
+    if (happening.type === 'lease-lost') this.lost++;
+  }
+
+  /** A caller has ended its wait for a key, whether it got the key or not. */
+  waited(ms: number): void {
+    const { bounds, counts, longest } = this.waits;
+    const column = bounds.findIndex((bound) => ms <= bound);
+    const at = column < 0 ? bounds.length : column;
+    counts[at] = (counts[at] ?? 0) + 1;
+    this.waits.longest = Math.max(longest, ms);
+  }
+}
 
 /** The fields of the channels' messages that are read here. All clients of this process publish on the channels. */
 interface Message {
@@ -37,63 +80,39 @@ function isBad(type: string, { outcome }: Message): boolean {
   return type === 'commit-resolved' ? outcome === 'unknown' : !type.endsWith('-back');
 }
 
-/**
- * Reports waits, timeouts, refused writes and events of this process until the returned function is called. Before, calls
- * publish nothing for it.
- */
-export function watchProcess(watcher: ProcessWatcher): () => void {
+/** Has all of that noted until the returned function is called. Before, calls publish nothing for it. */
+export function watchProcess(happened: Happened): () => void {
   const began = new WeakMap<object, number>();
-  const listeners = new Map<string, (message: unknown) => void>([
-    ['tracing:fenced-lock:wait:start', (message) => void began.set(message as object, now())],
-    [
-      'tracing:fenced-lock:wait:asyncEnd',
-      (message) => {
-        const since = began.get(message as object);
-        if (since !== undefined) watcher.waited(now() - since);
-      },
-    ],
-    ['tracing:fenced-lock:lock:asyncEnd', (message) => timeout(message as Message, watcher)],
-    ['tracing:fenced-lock:transaction:error', (message) => staleWrite(message as Message, watcher)],
-    ...Object.entries(SENTENCES).map(([type, text]): [string, (message: unknown) => void] => [
+  const listeners: [channel: string, hear: (message: Message) => void][] = [
+    ['tracing:fenced-lock:wait:start', (message) => void began.set(message, now())],
+    ['tracing:fenced-lock:wait:asyncEnd', (message) => happened.waited(now() - (began.get(message) ?? now()))],
+    ['tracing:fenced-lock:lock:asyncEnd', (message) => noteTimeout(message, happened)],
+    ['tracing:fenced-lock:transaction:error', (message) => noteStaleWrite(message, happened)],
+    ...Object.entries(SENTENCES).map(([type, text]): [string, (message: Message) => void] => [
       `fenced-lock:${type}`,
-      (given) => {
-        const message = given as Message;
-        watcher.note({ type, bad: isBad(type, message), key: message.key, text: text(message) });
-      },
+      (message) => happened.note({ type, bad: isBad(type, message), key: message.key, text: text(message) }),
     ]),
-  ]);
-  for (const [name, listener] of listeners) subscribe(name, listener);
+  ];
+  for (const [name, hear] of listeners) subscribe(name, hear as (message: unknown) => void);
   // The history of a key has the durations and the errors of turns that are recorded from now on.
   const stopRecording = recordLockHistory();
   return () => {
     stopRecording();
-    for (const [name, listener] of listeners) unsubscribe(name, listener);
+    for (const [name, hear] of listeners) unsubscribe(name, hear as (message: unknown) => void);
   };
 }
 
-/** Reports a call that did not get its key within its wait time. One whose function threw such an error got its key. */
-function timeout({ keys = [], error, outcome }: Message, watcher: ProcessWatcher): void {
+/** Notes a call that did not get its key within its wait time. One whose function threw such an error got its key. */
+function noteTimeout({ keys = [], error, outcome }: Message, happened: Happened): void {
   if (outcome !== 'not-admitted' || codeOf(error) !== 'LOCK_TIMEOUT') return;
-  watcher.note({ type: 'timeout', bad: true, key: keys[0], text: `${brief(error)}.` });
+  happened.note({ type: 'timeout', bad: true, key: keys[0], text: `${brief(error)}.` });
 }
 
-/** Reports a transaction that was refused because its token was stale. Other errors of transactions are the caller's. */
-function staleWrite({ error }: Message, watcher: ProcessWatcher): void {
+/** Notes a transaction that was refused because its token was stale. Other errors of transactions are the caller's. */
+function noteStaleWrite({ error }: Message, happened: Happened): void {
   if (codeOf(error) !== 'STALE_TOKEN') return;
-  // Prisma may have wrapped the error of this package.
+  // Prisma may have wrapped the error of this package. The advice behind the first sentence is for the caller.
   const refusal = (toFencedLockError(error) ?? error) as StaleTokenError;
-  watcher.note({ type: 'stale-write', bad: true, key: refusal.key, text: sentenceOf(refusal) });
-}
-
-function sentenceOf({ token, fence, model, reason }: StaleTokenError): string {
-  switch (reason) {
-    case 'superseded':
-      return `The key has a newer holder than the one with the token ${token}.`;
-    case 'forgotten':
-      return `Postgres has no row of the key any more, in which the token ${token} was registered.`;
-    default: {
-      const carries = fence === undefined ? 'a higher token' : `the token ${fence}`;
-      return `A row of ${model ?? 'a table'} carries ${carries}, so the write with the token ${token} was refused.`;
-    }
-  }
+  const [text] = brief(refusal).split('. ', 1);
+  happened.note({ type: 'stale-write', bad: true, key: refusal.key, text: `${text}.` });
 }

@@ -1,50 +1,22 @@
-/** The state of a key, as `$locks.list()` and the command read it. */
-export interface BoardKey {
-  readonly key: string;
-  /** The random id of its holder. */
-  readonly holder?: string | null | undefined;
-  /** The name of the holder's process, if it is known. */
-  readonly process?: string | null | undefined;
-  /** Milliseconds. */
-  readonly expiresIn: number;
-  /** Processes. */
-  readonly waiting: number;
-  /** Their names, the first of the queue first, as far as they are known. */
-  readonly waiters?: readonly (string | null | undefined)[] | undefined;
-  readonly problem?: string | undefined;
-  readonly token?: bigint | string | null | undefined;
-  readonly turns: bigint | string;
-  readonly admittedAt?: Date | null | undefined;
-  readonly transaction?: { readonly pid: number; readonly since: Date } | null | undefined;
-}
+import type { LockState, LockTurn } from '../../index.js';
 
-/** The result of one look. */
-interface Look {
-  readonly keys: readonly BoardKey[];
-  /** For each server whose keys are missing: one sentence that says why. */
-  readonly missing?: readonly string[];
-}
+/** A value as a page gets it: JSON has neither `bigint` nor `Date`, and leaves out what is `undefined`. */
+export type Sent<T> = T extends bigint | Date
+  ? string
+  : T extends readonly (infer Item)[]
+    ? readonly Sent<Item>[]
+    : T extends object
+      ? { readonly [Name in keyof T]: Sent<T[Name]> }
+      : T;
 
-/** One turn of a key, for the page. What nobody keeps is `null`. */
-export interface BoardTurn {
-  /** Its number in the key's row. A turn that was rolled back has the number of the next one that committed. */
-  readonly turn: string | null;
-  readonly token: string | null;
-  /** ISO 8601. */
-  readonly admittedAt: string | null;
-  /** Milliseconds from the admission to the outcome. */
-  readonly duration: number | null;
-  readonly outcome: string;
-  readonly process: string | null;
-  /** Why it was rolled back: a code, or the name of the error's class. */
-  readonly error: string | null;
-}
+/** One turn of a key, for the page. */
+export type BoardTurn = Sent<LockTurn>;
 
 /** The result of one check. */
 export interface Finding {
   readonly server: 'postgres' | 'redis';
   readonly check: string;
-  readonly status: 'ok' | 'warning' | 'fault';
+  readonly status: 'ok' | 'fault';
   /** A sentence. */
   readonly message: string;
   /** What to do. */
@@ -68,48 +40,23 @@ export interface ServerState {
   readonly healthy: boolean;
 }
 
-/** An event in this process. */
-export interface Happening {
-  /** The type of an event of `onEvent`, such as `lease-lost`, or `timeout`, or `stale-write`. */
-  readonly type: string;
-  /** Something was refused, lost or down; `false`: it works again. */
-  readonly bad: boolean;
-  readonly key?: string | undefined;
-  /** A sentence. */
-  readonly text: string;
-}
-
-/** Receives what is known only inside this process. */
-export interface ProcessWatcher {
-  note(happening: Happening): void;
-  /** A caller has ended its wait for a key, whether it got the key or not; milliseconds. */
-  waited(ms: number): void;
-}
-
 /** The data source of a board. There are two: a Prisma client, and the connections of the command. */
 export interface BoardSource {
   /** Resolves to the keys in use, and to those of `recent` that are not in use. Rejects if a server gives no answer. */
-  look(recent: readonly string[]): Promise<Look>;
-  /** Resolves to the present holder, or to `null` if nobody holds the key. */
-  holderOf(key: string): Promise<string | null>;
+  look(recent: readonly string[]): Promise<readonly LockState[]>;
   /**
-   * Takes the key from `holder`, and `null`: from whoever keeps it without a lease. Resolves to `false` if it was not there
-   * to be taken; nothing is done if another holder has it by then.
+   * Takes the key from `holder`, and `null`: from whoever keeps it without a lease. Nothing is done if another holder has it
+   * by then.
    */
-  forceRelease(key: string, holder: string | null): Promise<boolean>;
+  forceRelease(key: string, holder: string | null): Promise<'taken' | 'free' | 'held by another'>;
   /** The last turns of a key, the newest first. */
-  history(key: string): Promise<readonly BoardTurn[]>;
+  history(key: string): Promise<readonly LockTurn[]>;
   /** Never rejects: a server that gives no answer is a finding. */
   health(): Promise<Health>;
   /** The servers of Redis, as the client knows them and as they have answered, without asking now. */
   topology(): readonly ServerState[];
   /** Called when the last viewer has left: connections may be closed. */
   rest?(): void;
-  /** `undefined` if the process of the board takes no locks, as that of the command. */
-  readonly process?: {
-    /** The number of callers of this process that wait, for each key. */
-    callers(): ReadonlyMap<string, number>;
-    /** Reports to `watcher` until the returned function is called. */
-    watch(watcher: ProcessWatcher): () => void;
-  };
+  /** How many callers of this process wait, for each key. A process that takes no locks, as that of the command, has none. */
+  callers?(): ReadonlyMap<string, number>;
 }

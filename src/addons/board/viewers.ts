@@ -1,10 +1,12 @@
 import { after, stop, type Timer } from '../../base/clock.js';
+import { toJson } from './headers.js';
+import { Keys } from './keys.js';
 import { Poller } from './poller.js';
 import type { BoardSource } from './source.js';
 
 /** Time between two comments, which keep proxies from closing an idle connection; milliseconds. */
 const HEARTBEAT = 15_000;
-/** How many bytes a page may have unread. One that has more gets no more messages, and the whole state when it has read on. */
+/** How many bytes a page may have unread. The events of one that has more are ended; when it has read them, it connects again. */
 const BEHIND = 4 * 1024 * 1024;
 /** How many pages may be open at once. Each may take `BEHIND` bytes of memory. */
 export const MOST_VIEWERS = 50;
@@ -17,23 +19,23 @@ interface Viewer {
   /** Kept here, because its signal is not aborted any more once it is garbage: https://github.com/nodejs/undici/issues/1926 */
   readonly request: Request;
   readonly controller: ReadableStreamDefaultController<Uint8Array>;
-  /** Whether it has missed a message. */
-  behind: boolean;
 }
 
-/** All open pages of one board. They share one poller. */
+/** All open pages of one board. They share one poller, which is there as long as one of them is. */
 export class Viewers {
   readonly #viewers = new Set<Viewer>();
-  readonly #poller: Poller;
+  readonly #keys = new Keys();
   readonly #source: BoardSource;
-  readonly #hello: object;
+  readonly #interval: number;
+  readonly #token: string | undefined;
+  #poller: Poller | undefined;
   #heartbeat: Timer | undefined;
 
-  /** `hello`: the first message to each page. */
-  constructor(source: BoardSource, interval: number, hello: object) {
-    this.#hello = hello;
+  /** `token`: what a page needs to take keys from their holders. */
+  constructor(source: BoardSource, interval: number, token: string | undefined) {
     this.#source = source;
-    this.#poller = new Poller(source, interval, (event, data) => this.#broadcast(message(event, data)));
+    this.#interval = interval;
+    this.#token = token;
   }
 
   get isFull(): boolean {
@@ -48,13 +50,12 @@ export class Viewers {
       {
         start: (controller) => {
           if (signal.aborted) return controller.close();
-          const viewer = { request, controller, behind: false };
+          const viewer = { request, controller };
           leave = () => this.#leave(viewer);
           signal.addEventListener('abort', leave, { once: true });
           this.#viewers.add(viewer);
-          this.#poller.start();
-          if (this.#heartbeat === undefined) this.#beat();
-          this.#welcome(viewer);
+          this.#poller ??= this.#start();
+          for (const [event, data] of this.#poller.everything()) controller.enqueue(message(event, data));
         },
         cancel: () => {
           signal.removeEventListener('abort', leave);
@@ -65,11 +66,12 @@ export class Viewers {
     );
   }
 
+  /** Looks at once, as after a force release. */
   hurry(): void {
-    this.#poller.hurry();
+    this.#poller?.hurry();
   }
 
-  /** A request that is no viewer's may have opened connections, which the poller will not close. */
+  /** A request that is no viewer's may have opened connections, which no poller will close. */
   restIfNobodyLooks(): void {
     if (this.#viewers.size === 0) this.#source.rest?.();
   }
@@ -78,9 +80,10 @@ export class Viewers {
     for (const viewer of [...this.#viewers]) this.#leave(viewer);
   }
 
-  #welcome({ controller }: Viewer): void {
-    controller.enqueue(message('hello', this.#hello));
-    for (const [event, data] of this.#poller.everything()) controller.enqueue(message(event, data));
+  #start(): Poller {
+    this.#beat();
+    const send = (event: string, data: object) => this.#broadcast(message(event, data));
+    return new Poller(this.#source, this.#keys, { interval: this.#interval, token: this.#token }, send);
   }
 
   #leave(viewer: Viewer): void {
@@ -91,18 +94,18 @@ export class Viewers {
       // It was closed, cancelled or failed before.
     }
     if (this.#viewers.size > 0) return;
-    this.#poller.stop();
+    this.#poller?.stop();
+    this.#poller = undefined;
     stop(this.#heartbeat);
-    this.#heartbeat = undefined;
+    this.#source.rest?.();
   }
 
   #broadcast(text: Uint8Array): void {
     for (const viewer of [...this.#viewers]) {
-      const isFull = (viewer.controller.desiredSize ?? 0) <= 0;
+      const { controller } = viewer;
       try {
-        if (!isFull && viewer.behind) this.#welcome(viewer);
-        else if (!isFull) viewer.controller.enqueue(text);
-        viewer.behind = isFull;
+        if ((controller.desiredSize ?? 0) > 0) controller.enqueue(text);
+        else this.#leave(viewer);
       } catch {
         // Its stream has failed, and nothing else told so.
         this.#leave(viewer);
@@ -112,13 +115,13 @@ export class Viewers {
 
   #beat(): void {
     this.#heartbeat = after(HEARTBEAT, () => {
+      this.#beat();
       this.#broadcast(BEAT);
-      if (this.#viewers.size > 0) this.#beat();
     });
   }
 }
 
 /** JSON has no line end of its own, so its data is one line. */
 function message(event: string, data: object): Uint8Array {
-  return encoder.encode(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  return encoder.encode(`event: ${event}\ndata: ${toJson(data)}\n\n`);
 }

@@ -17,38 +17,18 @@ export type GroupOf = (key: string) => string;
 /** OpenTelemetry's word for a value that is not told apart. */
 export const OTHER = '_OTHER';
 
-/** SQLSTATE, by its classes in PostgreSQL, or a code of Prisma. */
-const OF_THE_DATABASE =
-  /^(?:P\d{4}|(?:0[0-389ABFLPZ]|10|2[0-8BDF]|3[489BDF]|4[024]|5[34578]|72|F0|HV|P0|XX)[\dA-Z]{3})$/;
+/** SQLSTATE, or a code of Prisma. Other codes are an application's own, such as a row's id. */
+const OF_THE_DATABASE = /^[A-Z\d]{5}$/;
 
-/** A class that sets no name has inherited one of these. */
-const OF_JAVASCRIPT: ReadonlySet<unknown> = new Set(
-  [Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError, AggregateError].map(
-    ({ name }) => name,
-  ),
-);
-
-/** What went wrong, if something did: a code such as `LOCK_TIMEOUT`, `P2002` or `40001`, else the name of the error's class. */
+/** What went wrong: a code such as `LOCK_TIMEOUT`, `P2002` or `40001`, else the name of the error's class. */
 export function errorType(error: unknown): Attributes {
-  return error === undefined ? {} : typeOfError(error);
+  const type = toFencedLockError(error)?.code ?? tryRead(() => typeOfAnother(error));
+  return { [ERROR_TYPE]: type !== undefined && /^\w{1,60}$/.test(type) ? type : OTHER };
 }
 
-/** The same of something that is known to have gone wrong. */
-export function typeOfError(error: unknown): Attributes {
-  return { [ERROR_TYPE]: typeOf(error) };
-}
-
-function typeOf(error: unknown): string {
-  const own = toFencedLockError(error);
-  if (own) return own.code;
-  // What a subscriber throws would end the process.
-  return tryRead(() => (error instanceof Error ? typeOfAnother(error) : undefined)) ?? OTHER;
-}
-
-function typeOfAnother(error: Error & { readonly code?: unknown }): string {
-  const { code } = error;
-  // An application may put anything into its own, a row's id too: there would be as many time series.
-  if (typeof code === 'string' && OF_THE_DATABASE.test(code)) return code;
-  const type = OF_JAVASCRIPT.has(error.name) ? error.constructor.name || error.name : error.name;
-  return typeof type === 'string' && /^[A-Za-z]{1,60}$/.test(type) ? type : OTHER;
+/** What is thrown here would end the process: a getter of the error's may do that. */
+function typeOfAnother(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { code } = error as { readonly code?: unknown };
+  return typeof code === 'string' && OF_THE_DATABASE.test(code) ? code : error.constructor.name;
 }

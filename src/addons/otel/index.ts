@@ -29,9 +29,9 @@ export function instrumentFencedLock(options: InstrumentOptions = {}): () => voi
   const group = checkedGroup(options.group ?? beforeColon);
   const ends: Array<() => void> = [];
   if (options.tracer !== false) {
-    ends.push(recordSpans(options.tracer ?? trace.getTracer(NAME), group, options.keyOnSpans ?? false));
+    ends.push(...recordSpans(options.tracer ?? trace.getTracer(NAME), group, options.keyOnSpans ?? false));
   }
-  if (options.meter !== false) ends.push(recordMetrics(options.meter ?? meters.getMeter(NAME), group));
+  if (options.meter !== false) ends.push(...recordMetrics(options.meter ?? meters.getMeter(NAME), group));
   return () => {
     for (const end of ends.splice(0)) end();
   };

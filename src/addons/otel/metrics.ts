@@ -10,7 +10,7 @@ const WAIT_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25
 const HOLD_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
 /** Counts and times of the locks of this process. */
-export function recordMetrics(meter: Meter, group: GroupOf): () => void {
+export function recordMetrics(meter: Meter, group: GroupOf): (() => void)[] {
   const waitTime = meter.createHistogram('fenced_lock.wait.duration', {
     description: 'How long calls waited for their leases',
     unit: 's',
@@ -39,7 +39,7 @@ export function recordMetrics(meter: Meter, group: GroupOf): () => void {
   const unknown = counter('fenced_lock.outcomes.unknown', '{transaction}', 'Transactions of unknown outcome');
 
   const of = (key: string): Attributes => ({ [GROUP]: group(key) });
-  const ends = [
+  return [
     onTraced('fenced-lock:lock', () => ({ keys, error, outcome }) => {
       if (outcome === 'not-admitted' && codeOf(error) === 'LOCK_TIMEOUT') timeouts.add(1, of(keys[0] as string));
     }),
@@ -49,7 +49,7 @@ export function recordMetrics(meter: Meter, group: GroupOf): () => void {
       waiting.add(1, labels);
       return ({ error }) => {
         waiting.add(-1, labels);
-        waitTime.record((now() - since) / 1_000, { ...labels, ...errorType(error) });
+        waitTime.record((now() - since) / 1_000, { ...labels, ...(error !== undefined && errorType(error)) });
       };
     }),
     onTraced('fenced-lock:hold', ({ call, via }) => {
@@ -75,7 +75,4 @@ export function recordMetrics(meter: Meter, group: GroupOf): () => void {
       if (outcome === 'unknown') unknown.add(1, of(key));
     }),
   ];
-  return () => {
-    for (const end of ends) end();
-  };
 }

@@ -2,19 +2,17 @@ import { type Context, context, type Span, SpanStatusCode, type Tracer, trace } 
 import { isNotNow } from '../../base/call-trace.js';
 import { shown, toFencedLockError, tryRead } from '../../base/errors.js';
 import type { LockMessage, LockOutcome, TracedMessage } from '../../base/messages.js';
-import { GROUP, type GroupOf, KEYS, OPERATION, OUTCOME, TOKEN, typeOfError, VIA } from './attributes.js';
+import { errorType, GROUP, type GroupOf, KEYS, OPERATION, OUTCOME, TOKEN, VIA } from './attributes.js';
 import { onTraced } from './subscriptions.js';
 
 /** Only the last two are active: the transaction may be begun in a wait, and outlives it. */
 const PARTS = ['wait', 'admission', 'work', 'commit'] as const;
 
 /** A span for each call, with one for its wait, each admission, run of the function and COMMIT. */
-export function recordSpans(tracer: Tracer, group: GroupOf, withKeys: boolean): () => void {
-  const end = (span: Span, failure: Failure | undefined, outcome?: LockOutcome) =>
-    endOf(span, failure, withKeys, outcome);
+export function recordSpans(tracer: Tracer, group: GroupOf, withKeys: boolean): (() => void)[] {
   /** The contexts of calls, in which the spans of their parts are. */
   const wholes = new WeakMap<LockMessage, Context>();
-  const ends = [
+  return [
     onTraced('fenced-lock:lock', (message) => {
       const name = group(message.keys[0] as string);
       const span = tracer.startSpan(`lock ${name}`, {
@@ -29,7 +27,7 @@ export function recordSpans(tracer: Tracer, group: GroupOf, withKeys: boolean): 
       activate(message, inside);
       return (ended) => {
         if (ended.token !== undefined) span.setAttribute(TOKEN, String(ended.token));
-        end(span, failureOf(ended), ended.outcome);
+        endOf(span, ended, withKeys, ended.outcome);
       };
     }),
     ...PARTS.map((name) =>
@@ -41,14 +39,11 @@ export function recordSpans(tracer: Tracer, group: GroupOf, withKeys: boolean): 
           const { outcome, via, error } = ended as { outcome?: LockOutcome; via?: readonly string[]; error?: unknown };
           if (via !== undefined) span.setAttribute(VIA, [...via]);
           const isWell = name === 'wait' && isNotNow({ call: ended.call, begun: false }, error);
-          end(span, isWell ? undefined : failureOf(ended), outcome);
+          endOf(span, isWell ? undefined : ended, withKeys, outcome);
         };
       }),
     ),
   ];
-  return () => {
-    for (const stop of ends) stop();
-  };
 }
 
 /** What is traced by the message runs in this context, as others have set it up. */
@@ -57,46 +52,18 @@ function activate(message: TracedMessage, inside: Context): void {
   message.around = (action) => context.with(inside, () => (around === undefined ? action() : around(action)));
 }
 
-interface Failure {
-  readonly error: unknown;
-}
-
-/** An error may be `undefined`: a function can reject with anything. */
-function failureOf(message: TracedMessage): Failure | undefined {
-  return 'error' in message ? { error: message.error } : undefined;
-}
-
-function endOf(span: Span, failure: Failure | undefined, withKeys: boolean, outcome?: LockOutcome): void {
+/** `failed`: the end of what has failed. Its error may be `undefined`, because a function can reject with anything. */
+function endOf(span: Span, failed: TracedMessage | undefined, withKeys: boolean, outcome?: LockOutcome): void {
   if (outcome !== undefined) span.setAttribute(OUTCOME, outcome);
-  if (failure !== undefined) {
-    const { error } = failure;
-    span.setAttributes(typeOfError(error));
-    const exception = shownOf(error, withKeys);
-    span.recordException(exception);
-    const message = typeof exception === 'string' ? exception : exception.message;
-    span.setStatus({ code: SpanStatusCode.ERROR, message });
+  if (failed !== undefined && 'error' in failed) {
+    const { error } = failed;
+    // The messages of this package name keys.
+    const own = withKeys ? undefined : toFencedLockError(error);
+    const exception = own ? { name: own.name, message: own.code } : error instanceof Error ? error : shown(error);
+    // A getter of the error's may throw, and what a subscriber throws would end the process.
+    tryRead(() => span.recordException(exception));
+    const message = own?.code ?? tryRead(() => (error instanceof Error ? String(error.message) : undefined));
+    span.setAttributes(errorType(error)).setStatus({ code: SpanStatusCode.ERROR, message: message ?? shown(error) });
   }
   span.end();
-}
-
-interface Shown {
-  /** OpenTelemetry takes it for the type of the exception, before the name. */
-  readonly code?: string | number;
-  readonly name: string;
-  readonly message: string;
-  readonly stack?: string;
-}
-
-/** The messages of this package name keys. */
-function shownOf(error: unknown, withKeys: boolean): string | Shown {
-  const own = withKeys ? undefined : toFencedLockError(error);
-  if (own) return { name: own.name, message: own.code };
-  // What a subscriber throws would end the process.
-  const read = () => {
-    if (!(error instanceof Error)) return undefined;
-    const { code, name, message, stack = '' } = error as Error & { readonly code?: unknown };
-    const type = typeof code === 'string' || typeof code === 'number' ? { code } : {};
-    return { ...type, name: String(name), message: String(message), stack: String(stack) };
-  };
-  return tryRead(read) ?? shown(error);
 }

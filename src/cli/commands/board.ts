@@ -7,7 +7,8 @@ import { InvalidOptionError } from '../../base/errors.js';
 import type { Context } from '../context.js';
 import { codeOf, Misuse, messageOf, Problem } from '../problem.js';
 import { boardSource } from '../servers/board-source.js';
-import { type ServerOptions, toBeAsked } from '../servers/locks.js';
+import { findServers } from '../servers/locks.js';
+import type { ServerOptions } from '../servers/urls.js';
 
 export interface BoardCommandOptions extends ServerOptions {
   readonly port: number;
@@ -35,9 +36,9 @@ export async function board(context: Context, options: BoardCommandOptions, stop
   const isAny = ANY.includes(host);
   const resolved = resolve(allowForceRelease, isAny ? undefined : [...LOOPBACK, bracketed(host)]);
   // What is not given is told now, and not to the first who looks.
-  const asked = await toBeAsked(context, options);
+  const { asked } = await findServers(context, options);
   context.asks(asked);
-  const source = boardSource(context, options, asked);
+  const source = boardSource(context, options, asked.postgres.address);
   const handler = boardOf(source, resolved);
   const server = createServer(toNodeListener(handler));
   const url = await listen(server, port, host);

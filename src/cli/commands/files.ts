@@ -1,9 +1,9 @@
 import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff';
 import type { Context } from '../context.js';
+import { Problem } from '../problem.js';
 import { type Change, write } from '../project/changes.js';
-import { locate, type Project, type ProjectOptions } from '../project/locate.js';
-import { History } from '../project/migration-history.js';
-import { refuseFailedMigrations } from '../servers/failed-migrations.js';
+import { openProject, type Project, type ProjectOptions } from '../project/locate.js';
+import { failedMigrations, resolve, withPostgres } from '../servers/postgres.js';
 
 /** Options of the commands that write files. */
 export interface FileOptions extends ProjectOptions {
@@ -15,10 +15,10 @@ export interface FileOptions extends ProjectOptions {
 }
 
 /** What a command is going to write. */
-export interface Plan {
+interface Plan {
   readonly command: string;
   /** Changed files of the schema. */
-  readonly schema: readonly Change[];
+  readonly schema?: readonly Change[];
   readonly migration: { readonly name: string; readonly sql: string };
   /** A short description of the script, shown instead of the script. */
   readonly brief?: string;
@@ -28,42 +28,42 @@ export interface Plan {
   readonly data?: object;
 }
 
-export async function open(context: Context, options: FileOptions): Promise<{ project: Project; history: History }> {
-  const project = await locate(context, options);
-  const history = await History.read(context, project.migrations);
-  if (options.databaseUrl !== undefined) await refuseFailedMigrations(context, options.databaseUrl);
-  return { project, history };
+/** The project that the command adds to. @throws Problem if a migration has failed: a later one could not be applied. */
+export async function open(context: Context, options: FileOptions): Promise<Project> {
+  const project = await openProject(context, options);
+  if (options.databaseUrl === undefined) return project;
+  return await withPostgres(context, options.databaseUrl, async (database) => {
+    const failed = (await failedMigrations(database)) ?? [];
+    if (failed.length === 0) return project;
+    const message = `Nothing was written: ${failed.join(', ')} failed in ${database.shown}. First ${resolve(failed)}.`;
+    throw new Problem(message);
+  });
 }
 
 /** Shows the changes, then writes all files or none. */
-export async function carryOut(context: Context, history: History, options: FileOptions, plan: Plan): Promise<void> {
+export async function carryOut(
+  context: Context,
+  { history }: Project,
+  { dryRun = false, print = false }: FileOptions,
+  plan: Plan,
+): Promise<void> {
   const { name, changes } = history.next(plan.migration.name, plan.migration.sql, context.now());
-  const all = [...plan.schema, ...changes];
-  const diffs = all.map(({ path, before, after }) => difference(context.shown(path), before, after));
-  const dryRun = options.dryRun === true;
-  const isBrief = plan.brief !== undefined && !dryRun && options.print !== true;
+  const all = [...(plan.schema ?? []), ...changes];
+  const files = all.map(({ path, before, after }) => ({
+    path: context.shown(path),
+    change: before === undefined ? 'new' : 'changed',
+    diff: difference(context.shown(path), before, after),
+  }));
+  const isBrief = plan.brief !== undefined && !dryRun && !print;
   if (!isBrief) {
-    for (const diff of diffs) context.say(coloured(context, diff));
+    for (const { diff } of files) context.say(coloured(context, diff));
   }
   if (!dryRun) await write(all);
   if (!isBrief) context.say();
-  const written = () =>
-    `Written: ${all.map((c) => context.shown(c.path)).join(', ')}${isBrief ? ` (${plan.brief})` : ''}`;
-  context.say(dryRun ? 'Nothing was written (--dry-run).' : written());
+  const written = `Written: ${files.map(({ path }) => path).join(', ')}${isBrief ? ` (${plan.brief})` : ''}`;
+  context.say(dryRun ? 'Nothing was written (--dry-run).' : written);
   for (const line of plan.next) context.say(line);
-  context.document({
-    command: plan.command,
-    ok: true,
-    dryRun,
-    migration: name,
-    files: all.map(({ path, before }, index) => ({
-      path: context.shown(path),
-      change: before === undefined ? 'new' : 'changed',
-      diff: diffs[index],
-    })),
-    next: plan.next,
-    ...plan.data,
-  });
+  context.document({ command: plan.command, ok: true, dryRun, migration: name, files, next: plan.next, ...plan.data });
 }
 
 /** A unified diff of two versions of a file; empty if they are equal. If `before` is undefined, the file is new. */
@@ -81,14 +81,18 @@ export function nothingToDo(context: Context, command: string, why: string): voi
   context.document({ command, ok: true, migration: null, files: [], reason: why });
 }
 
+const COLOURS = [
+  [/^(---|\+\+\+) /, 'bold'],
+  [/^\+/, 'green'],
+  [/^-/, 'red'],
+  [/^@@/, 'cyan'],
+] as const;
+
 function coloured(context: Context, diff: string): string {
-  const colour = (line: string) => {
-    if (/^(---|\+\+\+) /.test(line)) return context.paint('bold', line);
-    if (line.startsWith('+')) return context.paint('green', line);
-    if (line.startsWith('-')) return context.paint('red', line);
-    return line.startsWith('@@') ? context.paint('cyan', line) : line;
-  };
-  return diff.split('\n').map(colour).join('\n');
+  return diff.replaceAll(/.+/g, (line) => {
+    const [, colour] = COLOURS.find(([pattern]) => pattern.test(line)) ?? [];
+    return colour === undefined ? line : context.paint(colour, line);
+  });
 }
 
 const LONGEST = 80;

@@ -1,7 +1,7 @@
 import type { Context } from '../context.js';
 import { codeOf, Misuse, Problem } from '../problem.js';
-import { connectPostgres, type PostgresServer, refused } from '../servers/postgres.js';
-import { type DatabaseOptions, databaseUrl } from '../servers/urls.js';
+import { type PostgresServer, withPostgres } from '../servers/postgres.js';
+import { type DatabaseOptions, urlOf } from '../servers/urls.js';
 import { visible } from '../visible.js';
 import { checkedKey } from './key.js';
 
@@ -38,8 +38,6 @@ WHERE admitted_at < now() - make_interval(secs => $1)`;
 
 /** Longer than the longest interval of `$oncePer`, so that no mark keeps a run away any more. */
 const LONGEST_INTERVAL = 25 * 86_400;
-/** Objects of an earlier version have no such table. */
-const HAS_RUNS = `SELECT to_regclass('fenced_lock.last_run') IS NOT NULL AS there`;
 /** Of one key, or of all keys those that no caller's interval reaches, also ahead of the clock. */
 const RUNS = `FROM fenced_lock.last_run WHERE CASE WHEN $2::text IS NULL
   THEN abs(extract(epoch FROM now() - ran_at)) > $1 ELSE key = $2 END`;
@@ -48,32 +46,32 @@ const COUNT_RUNS = `SELECT count(*)::integer AS rows ${RUNS}`;
 
 /** Deletes the rows of keys that nobody has locked for a while. */
 export async function gc(context: Context, options: GcOptions): Promise<void> {
-  const seconds = age(options.olderThan);
+  const { olderThan, dryRun = false } = options;
+  const seconds = age(olderThan);
+  const idle = Math.max(seconds, LONGEST_INTERVAL);
   const key = options.run === undefined ? undefined : checkedKey(options.run);
-  const database = await connectPostgres(context, (await databaseUrl(context, options)).url);
-  try {
-    const dryRun = options.dryRun === true;
+  const { urls } = await urlOf(context, options, 'database');
+  await withPostgres(context, urls[0], async (database) => {
+    const count = async (sql: string, ...values: unknown[]) =>
+      (await database.query<{ rows: number }>(sql, values))[0]?.rows ?? 0;
+    const collected = async () => {
+      const rows = key === undefined ? await (dryRun ? count(COUNT, seconds) : collect(database, seconds)) : 0;
+      return { rows, runs: await count(dryRun ? COUNT_RUNS : COLLECT_RUNS, idle, key) };
+    };
+    const { rows, runs } = await collected().catch((error: unknown) => {
+      throw codeOf(error) === '42501' ? notOwner(database) : error;
+    });
     if (key !== undefined) {
-      const runs = await collectRuns(database, 0, dryRun, key);
       const what = `the last run of ${visible(key)}`;
       const done = dryRun ? `Would forget ${what}` : `Forgot ${what}, which may run again now,`;
       context.say(`${runs === 0 ? `There is no mark of ${what}` : done} in ${database.shown}.`);
-      context.document({ command: 'gc', ok: true, dryRun, rows: 0, runs });
-      return;
+    } else {
+      const keys = `${rows} ${rows === 1 ? 'row' : 'rows'} of keys idle for more than ${olderThan}`;
+      const jobs = `, and ${runs} of jobs that have not run for ${Math.floor(idle / 86_400)} days,`;
+      context.say(`${dryRun ? 'Would delete' : 'Deleted'} ${keys}${runs === 0 ? '' : jobs} in ${database.shown}.`);
     }
-    const rows = dryRun ? await count(database, seconds) : await collect(database, seconds);
-    const idle = Math.max(seconds, LONGEST_INTERVAL);
-    const runs = await collectRuns(database, idle, dryRun);
-    const keys = `${rows} ${rows === 1 ? 'row' : 'rows'} of keys idle for more than ${options.olderThan}`;
-    const what =
-      runs === 0 ? keys : `${keys}, and ${runs} of jobs that have not run for ${Math.floor(idle / 86_400)} days,`;
-    context.say(dryRun ? `Would delete ${what} in ${database.shown}.` : `Deleted ${what} in ${database.shown}.`);
     context.document({ command: 'gc', ok: true, dryRun, rows, runs });
-  } catch (error) {
-    throw notCollected(error, database);
-  } finally {
-    await database.close();
-  }
+  });
 }
 
 /** @throws Misuse */
@@ -84,14 +82,9 @@ function age(text: string): number {
   throw new Misuse(`--older-than must be a time such as 1d, 36h or 2w, and at least 1d; it is ${text}.`);
 }
 
-async function count(database: PostgresServer, seconds: number): Promise<number> {
-  return (await database.query<{ rows: number }>(COUNT, [seconds]))[0]?.rows ?? 0;
-}
-
 async function collect(database: PostgresServer, seconds: number): Promise<number> {
   let total = 0;
-  let last: string | null = '';
-  while (last !== null) {
+  for (let last: string | null = ''; last !== null; ) {
     const [page]: Array<{ last: string | null; rows: number }> = await database.query(COLLECT, [last, seconds]);
     total += page?.rows ?? 0;
     last = page?.last ?? null;
@@ -99,15 +92,7 @@ async function collect(database: PostgresServer, seconds: number): Promise<numbe
   return total;
 }
 
-async function collectRuns(database: PostgresServer, seconds: number, dryRun: boolean, key?: string): Promise<number> {
-  const [table] = await database.query<{ there: boolean }>(HAS_RUNS);
-  if (!table?.there) return 0;
-  return (await database.query<{ rows: number }>(dryRun ? COUNT_RUNS : COLLECT_RUNS, [seconds, key]))[0]?.rows ?? 0;
-}
-
-function notCollected(error: unknown, database: PostgresServer): unknown {
-  if (codeOf(error) !== '42501') return refused(error, database);
-  return new Problem(
-    `The role of ${database.shown} may not delete admission rows: give the URL of the role that owns the schema fenced_lock.`,
+const notOwner = ({ shown }: PostgresServer) =>
+  new Problem(
+    `The role of ${shown} may not delete admission rows: give the URL of the role that owns the schema fenced_lock.`,
   );
-}

@@ -2,15 +2,17 @@ import type { LockHistory } from '../../call/history.js';
 import { history as turnsOf } from '../../call/history.js';
 import { columns } from '../columns.js';
 import type { Context } from '../context.js';
-import { withDatabase } from '../servers/postgres.js';
-import type { DatabaseOptions } from '../servers/urls.js';
+import { postgresAt, withPostgres } from '../servers/postgres.js';
+import { type DatabaseOptions, urlOf } from '../servers/urls.js';
 import { visible } from '../visible.js';
 import { checkedKey } from './key.js';
 
 /** Shows the last turns of a key that have committed. */
 export async function history(context: Context, given: string, options: DatabaseOptions): Promise<void> {
   const key = checkedKey(given);
-  const { turns, last } = await withDatabase(context, options, ({ query }) => turnsOf(query, NO_ROOM, key));
+  const { urls, from } = await urlOf(context, options, 'database');
+  context.asks({ postgres: { address: visible((await postgresAt(context, urls[0])).place), from } });
+  const { turns, last } = await withPostgres(context, urls[0], ({ query }) => turnsOf(query, NO_ROOM, key));
   if (last.length === 0) context.say(`Postgres remembers no turn of ${visible(key)}.`);
   else say(context, last, turns);
   const shown = last.map(({ turn, attempt, token = null, admittedAt = null }) => ({

@@ -3,7 +3,8 @@ import type { LockState } from '../../call/operators.js';
 import { columns } from '../columns.js';
 import type { Context } from '../context.js';
 import { advised, Misuse } from '../problem.js';
-import { type Locks, openLocks, type ServerOptions, toBeAsked, withLocks } from '../servers/locks.js';
+import { findServers, type Locks, openLocks, withLocks } from '../servers/locks.js';
+import type { ServerOptions } from '../servers/urls.js';
 import { cells, documented, HEADINGS, time } from './lock-state.js';
 
 export interface LsOptions extends ServerOptions {
@@ -36,11 +37,12 @@ export async function ls(context: Context, options: LsOptions, stopped: () => Pr
 async function watch(context: Context, options: LsOptions, stopped: Promise<unknown>): Promise<void> {
   if (context.isJson)
     throw new Misuse('--watch shows the list to people: leave --json out, and call ls again and again.');
-  context.asks(await toBeAsked(context, options));
+  const places = await findServers(context, options, true);
+  context.asks(places.asked);
   const left = new AbortController();
   const { signal } = left;
   // What fails at the start is more likely a wrong URL or a missing right than a restart.
-  const locks = await openLocks(context, options, true);
+  const locks = await openLocks(context, places, options.keyPrefix, true);
   let shown: readonly string[] | undefined;
   const show = async () => {
     const { keys, warning } = await look(locks, options);

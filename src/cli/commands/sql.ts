@@ -1,11 +1,9 @@
 import type { Context } from '../context.js';
-import { addFences, type FencedTable, type Policy } from '../migrations/fence-sql.js';
+import { addFences, type Policy } from '../migrations/fence-sql.js';
 import { restrictTo } from '../migrations/grants.js';
 import { applicationFunctions, packagedScript } from '../migrations/packaged.js';
-import { locate, type ProjectOptions } from '../project/locate.js';
-import { History } from '../project/migration-history.js';
-import { fenceNameOf, fenceOf } from '../schema/fence-field.js';
-import { readModels } from '../schema/models.js';
+import { fencesOf, refuseOther } from '../project/fences.js';
+import { openProject, type ProjectOptions } from '../project/locate.js';
 
 export interface SqlOptions extends ProjectOptions {
   /** Default: what the guard of each model looks at. */
@@ -43,38 +41,26 @@ export async function sql(context: Context, options: SqlOptions): Promise<void> 
 
 async function write(context: Context, options: SqlOptions): Promise<void> {
   const aside = context.aside();
-  const project = await locate(aside, options);
-  const history = await History.read(aside, project.migrations);
-  const guards = history.guards();
-  const fenced = readModels(project.schema).flatMap((model) => {
-    const table = { name: model.table, schema: model.schema };
-    const inForce = guards.get(table);
-    const field = model.kind === 'model' ? fenceOf(model, fenceNameOf(model, options.field, inForce)) : undefined;
+  const project = await openProject(aside, options);
+  const fences = fencesOf(project, options.field).flatMap((fence) => {
+    const { model, field, guard: inForce } = refuseOther(fence);
     if (field === undefined) return [];
     const guard = options.guard ?? (inForce?.policy as Policy | undefined) ?? 'allow';
-    const fence: FencedTable = { table, column: field.map ?? field.name, add: true, guard };
-    return [{ model: model.name, fence }];
+    return [{ model: model.name, table: model.table, column: field.column, add: true, guard }];
   });
-  const packaged = await packagedScript();
-  const roles = [...new Set([...history.roles, ...(options.role ?? [])])];
+  const { version, sql } = await packagedScript();
+  const roles = [...new Set([...project.history.roles, ...(options.role ?? [])])];
   const script = [
     BEGINS,
-    packaged.sql,
+    sql,
     // These are all models with a fence.
-    ...(fenced.length > 0
-      ? [
-          addFences(
-            fenced.map(({ fence }) => fence),
-            [],
-          ),
-        ]
-      : []),
+    ...(fences.length > 0 ? [addFences(fences, [])] : []),
     // Behind the guards, whose tables' owners need rights, too.
-    ...(roles.length > 0 ? [restrictTo(roles, applicationFunctions(packaged.sql))] : []),
+    ...(roles.length > 0 ? [restrictTo(roles, applicationFunctions(sql))] : []),
     'COMMIT;',
   ].join('\n');
-  const models = fenced.map(({ model }) => model);
+  const models = fences.map(({ model }) => model);
   context.say(script);
   aside.complain(`fenced-lock: The objects, and the fence of ${models.length > 0 ? models.join(', ') : 'no model'}.`);
-  context.document({ command: 'sql', ok: true, version: packaged.version, models, sql: script });
+  context.document({ command: 'sql', ok: true, version, models, sql: script });
 }

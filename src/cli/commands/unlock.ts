@@ -1,6 +1,7 @@
 import type { LockState, Taken } from '../../call/operators.js';
 import type { Asked, Context } from '../context.js';
-import { type ServerOptions, withLocks } from '../servers/locks.js';
+import { withLocks } from '../servers/locks.js';
+import type { ServerOptions } from '../servers/urls.js';
 import { visible } from '../visible.js';
 import { checkedKey } from './key.js';
 import { cells, documented, HEADINGS } from './lock-state.js';

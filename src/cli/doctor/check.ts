@@ -1,8 +1,10 @@
+import type { Packaged } from '../migrations/packaged.js';
 import { codeOf, messageOf, type Problem } from '../problem.js';
-import type { Guarded } from '../project/guarded-tables.js';
+import type { Fence } from '../project/fences.js';
+import type { Project } from '../project/locate.js';
 import type { PostgresServer } from '../servers/postgres.js';
 
-export type Status = 'ok' | 'warning' | 'fault' | 'skipped';
+type Status = 'ok' | 'warning' | 'fault' | 'skipped';
 
 /** The result of a check. */
 export interface Finding {
@@ -28,35 +30,20 @@ export interface Check<Subject> {
   look(subject: Subject): Promise<Finding | readonly Finding[]>;
 }
 
-/** A model of schema.prisma, and its table as a quoted SQL name. */
-export interface ModelTable {
-  readonly model: string;
-  readonly table: string;
-  readonly columns: readonly string[];
-  /** The column of its fence; `undefined` for a model without one. */
-  readonly fence: string | undefined;
-  /** The guard according to the migrations. */
-  readonly guard: Guarded | undefined;
-}
-
 /** What the checks of the database need. */
 export interface PostgresSubject {
   readonly database: PostgresServer;
   /** The application's role; `undefined` for the connected role. */
   readonly role: string | undefined;
   readonly fix: boolean;
-  /** Or the reason why there is no schema to compare with. */
-  readonly models: readonly ModelTable[] | Problem;
+  /** Or the reason why there is none to compare with. */
+  readonly project: Project | Problem;
+  /** Each model of the project with its fence and its table, as a quoted SQL name. */
+  readonly models: ReadonlyArray<Fence & { readonly table: string }>;
   /** Whether the project has migrations; otherwise its tables come from `prisma db push`. */
   readonly migrates: boolean;
-  /** The Postgres schemas that the datasource lists. */
-  readonly listed: readonly string[];
-  /** The version of this package's objects, their names, and the functions that an application needs. */
-  readonly version: number;
-  readonly objects: readonly string[];
-  readonly forApplications: readonly string[];
-  /** The newest migration of the project that creates the objects. */
-  readonly migration: string | undefined;
+  /** This package's objects. */
+  readonly packaged: Packaged;
   /** Queries in a read-only transaction with a statement timeout. */
   ask<Row extends object>(sql: string, values?: readonly unknown[]): Promise<Row[]>;
 }

@@ -3,11 +3,12 @@ import { DEFAULTS } from '../../options/options.js';
 import { CALLED_BY_GUARD, CALLED_BY_TRIGGERS, grantExecute, grantUsage } from '../migrations/grants.js';
 import { GUARD } from '../migrations/guard-sql.js';
 import { identifier } from '../migrations/identifiers.js';
-import { versionOfComment } from '../migrations/packaged.js';
+import { applicationFunctions, objectsIn, versionIn } from '../migrations/packaged.js';
+import { Problem } from '../problem.js';
 import { FROM_PUSH, onlyRole, PUSHED } from '../project/remedies.js';
-import { failedMigrations, resolve } from '../servers/failed-migrations.js';
+import { failedMigrations, resolve } from '../servers/postgres.js';
 import { type Check, type Finding, fault, ok, type PostgresSubject, warning } from './check.js';
-import { fencesOf } from './fences.js';
+import { fencedOf } from './fences.js';
 
 const OLDEST = 14;
 const STATEMENT_MODE = fault(
@@ -57,6 +58,7 @@ const version: Check<PostgresSubject> = {
 
 const writable: Check<PostgresSubject> = {
   name: 'writable',
+  essential: true,
   async look({ ask }) {
     const [row] = await ask<{ standby: boolean; read_only: boolean }>(
       `SELECT pg_is_in_recovery() AS standby,
@@ -89,7 +91,8 @@ const migrations: Check<PostgresSubject> = {
 
 const schemas: Check<PostgresSubject> = {
   name: 'schemas',
-  async look({ listed }) {
+  async look({ project }) {
+    const { schemas: listed = [] } = (project instanceof Problem ? undefined : project.datasource) ?? {};
     if (!listed.includes('fenced_lock')) return ok('Prisma leaves the schema fenced_lock alone.');
     return fault(
       'The datasource lists fenced_lock under `schemas`: prisma migrate dev and db push would drop its tables.',
@@ -99,11 +102,12 @@ const schemas: Check<PostgresSubject> = {
 };
 
 /** The script may be applied again, even if Prisma's history says that it was applied, for example after a restore. */
-const install = ({ migrates, migration }: PostgresSubject) => {
+const install = ({ migrates, project }: PostgresSubject) => {
   if (!migrates) return PUSHED;
-  return migration === undefined
+  const objects = project instanceof Problem ? undefined : project.history.objects;
+  return objects === undefined
     ? 'npx fenced-lock init, then npx prisma migrate deploy'
-    : `npx prisma migrate deploy; if nothing is left to deploy: npx prisma db execute --file ${migration}`;
+    : `npx prisma migrate deploy; if nothing is left to deploy: npx prisma db execute --file ${objects.path}`;
 };
 
 /** Which of the names in $1 are not there. */
@@ -126,14 +130,15 @@ const objects: Check<PostgresSubject> = {
   name: 'objects',
   essential: true,
   async look(subject) {
-    const { ask, migrates, version } = subject;
-    const [row] = await ask<{ there: boolean; comment: string | null; missing: string[] }>(OBJECTS, [subject.objects]);
+    const { ask, migrates } = subject;
+    const { version, sql } = subject.packaged;
+    const [row] = await ask<{ there: boolean; comment: string | null; missing: string[] }>(OBJECTS, [objectsIn(sql)]);
     if (!row?.there) {
       // A project that has just begun has no migrations either.
       const instead = migrates ? '' : '; to begin with migrations instead: npx fenced-lock init';
       return fault('The schema fenced_lock is not in this database.', `${install(subject)}${instead}`);
     }
-    const installed = versionOfComment(row.comment);
+    const installed = versionIn(row.comment ?? '');
     if (installed === version) {
       if (row.missing.length === 0) return ok(`Version ${installed}, as this package brings.`);
       return fault(`Missing in the schema fenced_lock: ${row.missing.join(', ')}.`, install(subject));
@@ -151,40 +156,24 @@ const objects: Check<PostgresSubject> = {
 const epoch: Check<PostgresSubject> = {
   name: 'epoch',
   async look({ ask, database, fix }) {
-    const [server] = await ask<{ standby: boolean }>('SELECT pg_is_in_recovery() AS standby');
-    // It refuses to read the table. The check `writable` finds the standby.
-    if (server?.standby) return ok('Only the primary has one.');
-    const [table] = await ask<{ persistence: string }>(
-      `SELECT relpersistence::text AS persistence FROM pg_class WHERE oid = to_regclass('fenced_lock.epoch')`,
+    const [table] = await ask(
+      `SELECT FROM pg_class WHERE oid = to_regclass('fenced_lock.epoch') AND relpersistence = 'u'`,
     );
-    if (table?.persistence !== 'u') {
+    if (table === undefined) {
       return fault(
         'The table of the crash epoch is not UNLOGGED, so it would not show a crash, and a lost COMMIT may be taken for done.',
         'ALTER TABLE fenced_lock.epoch SET UNLOGGED',
       );
     }
-    // Read by the function: a role without rights on the table may call it.
-    const [row] = await ask<{ epoch: string | null }>(
-      `SELECT epoch::text FROM fenced_lock.evidence('', pg_snapshot_xmin(pg_current_snapshot())::text)`,
-    );
-    if (row?.epoch) return ok('A crash of the server would be detected.');
-    if (fix) {
-      await database.query('SELECT fenced_lock.start_epoch()');
-      return ok('An epoch was begun.');
-    }
-    const [drawn] = await ask<{ none: boolean }>(
-      `SELECT has_sequence_privilege(s.id, 'USAGE, SELECT') AND pg_sequence_last_value(s.id) IS NULL AS none
-       FROM (SELECT to_regclass('fenced_lock.token') AS id) AS s`,
-    );
-    if (drawn?.none) return ok('No lock has been taken yet; the first one begins the crash epoch.');
-    const message = 'No epoch has begun since the server was set up or crashed.';
-    return warning(message, 'The next lock begins one, or doctor --fix.');
+    if (fix) await database.query('SELECT fenced_lock.start_epoch()');
+    return ok('A crash of the server is detected from the first lock on.');
   },
 };
 
 const rights: Check<PostgresSubject> = {
   name: 'rights',
-  async look({ ask, role, forApplications }) {
+  async look({ ask, role, packaged }) {
+    const functions = applicationFunctions(packaged.sql);
     const [row] = await ask<{ role: string; usage: boolean; refused: string[] }>(
       // Without USAGE, the connected role cannot look the functions up, and cannot call any.
       `SELECT r.role, r.usage,
@@ -194,13 +183,13 @@ const rights: Check<PostgresSubject> = {
          ELSE '{}' END AS refused
        FROM (SELECT n.role, has_schema_privilege(n.role, 'fenced_lock', 'USAGE') AS usage
          FROM (SELECT coalesce($1::text, current_user::text) AS role) AS n) AS r`,
-      [role, forApplications],
+      [role, functions],
     );
     const { role: name, usage, refused = [] } = row ?? {};
     const found: Finding[] = [];
     if (!usage) found.push(fault(`The role ${name} may not use the schema fenced_lock.`, grantUsage([`${name}`])));
     if (refused.length > 0) {
-      const grant = grantExecute([`${name}`], forApplications);
+      const grant = grantExecute([`${name}`], functions);
       found.push(fault(`The role ${name} may not call ${refused.join(', ')}.`, grant));
     }
     return found.length > 0 ? found : ok(`The role ${name} may use them.`);
@@ -209,30 +198,29 @@ const rights: Check<PostgresSubject> = {
 
 /**
  * Owners of guarded tables that lack a right which the guard needs: $1 where the action of a foreign key writes the table, which
- * is done as the owner; $2 where the owner makes or attaches partitions, which creates their guard.
+ * is done as the owner, and $2 where the owner makes or attaches partitions, which creates their guard.
  */
 const OWNERS = `
-SELECT pg_get_userbyid(o.id)::text AS owner, o.partitions, o.tables,
-  has_schema_privilege(o.id, n.oid, 'USAGE') AS usage, r.refused
+SELECT pg_get_userbyid(o.id)::text AS owner, o.tables, has_schema_privilege(o.id, n.oid, 'USAGE') AS usage, r.refused
 FROM (
-  SELECT c.relowner AS id, k.partitions, string_agg(c.oid::regclass::text, ', ' ORDER BY c.oid::regclass::text) AS tables
-  FROM pg_class AS c CROSS JOIN (VALUES (false), (true)) AS k(partitions)
+  SELECT c.relowner AS id, bool_or(c.relkind = 'p') AS partitions, bool_or(k.acts) AS acts,
+    string_agg(c.oid::regclass::text, ', ' ORDER BY c.oid::regclass::text) AS tables
+  FROM pg_class AS c CROSS JOIN LATERAL (SELECT EXISTS (
+    SELECT FROM pg_constraint AS f WHERE f.conrelid = c.oid AND f.contype = 'f' AND f.conparentid = 0
+      AND (f.confdeltype IN ('c', 'n', 'd') OR f.confupdtype IN ('c', 'n', 'd'))) AS acts) AS k
   WHERE EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = c.oid AND t.tgname = '${GUARD}')
-    AND CASE WHEN k.partitions THEN c.relkind = 'p'
-      ELSE EXISTS (SELECT FROM pg_constraint AS f WHERE f.conrelid = c.oid AND f.contype = 'f' AND f.conparentid = 0
-        AND (f.confdeltype IN ('c', 'n', 'd') OR f.confupdtype IN ('c', 'n', 'd'))) END
-  GROUP BY c.relowner, k.partitions
+    AND (c.relkind = 'p' OR k.acts)
+  GROUP BY c.relowner
 ) AS o
 JOIN pg_namespace AS n ON n.nspname = 'fenced_lock'
 CROSS JOIN LATERAL (SELECT ARRAY(SELECT p.oid::regprocedure::text FROM pg_proc AS p WHERE p.pronamespace = n.oid
-  AND p.proname = ANY (CASE WHEN o.partitions THEN $2::text[] ELSE $1::text[] END)
+  AND (o.acts AND p.proname = ANY ($1::text[]) OR o.partitions AND p.proname = ANY ($2::text[]))
   AND NOT has_function_privilege(o.id, p.oid, 'EXECUTE') ORDER BY 1) AS refused) AS r
 WHERE r.refused <> '{}' OR NOT has_schema_privilege(o.id, n.oid, 'USAGE')
-ORDER BY 1, 2`;
+ORDER BY 1`;
 
 interface PoorOwner {
   readonly owner: string;
-  readonly partitions: boolean;
   readonly tables: string;
   readonly usage: boolean;
   readonly refused: readonly string[];
@@ -243,21 +231,18 @@ const owners: Check<PostgresSubject> = {
   async look({ ask }) {
     const rows = await ask<PoorOwner>(OWNERS, [CALLED_BY_GUARD, CALLED_BY_TRIGGERS]);
     if (rows.length === 0) return ok('The owners of guarded tables may run the guard.');
-    return rows.map(({ owner, partitions, tables, usage, refused }) => {
-      const lacks = [
-        ...(usage ? [] : ['use the schema fenced_lock']),
-        ...(refused.length > 0
-          ? [`call ${refused.map((each) => each.replace(/^fenced_lock\.|\(.*$/g, '')).join(', ')}`]
-          : []),
-      ];
-      const what = partitions
-        ? `New partitions of ${tables} get its guard, and are refused to the owner ${owner}`
-        : `Actions of foreign keys, such as a cascade, run the guard of ${tables} as the owner ${owner}`;
+    return rows.map(({ owner, tables, usage, refused }) => {
+      const names = refused.map((each) => each.replace(/^fenced_lock\.|\(.*$/g, '')).join(', ');
+      const lacks = [...(usage ? [] : ['use the schema fenced_lock']), ...(names === '' ? [] : [`call ${names}`])];
       const grants = [
         ...(usage ? [] : [grantUsage([owner])]),
-        ...(refused.length > 0 ? [grantExecute([owner], refused)] : []),
+        ...(names === '' ? [] : [grantExecute([owner], refused)]),
       ];
-      return fault(`${what}, who may not ${lacks.join(', and may not ')}.`, grants.join('; '));
+      return fault(
+        `Cascades of foreign keys and new partitions run the guard of ${tables} as the owner ${owner}, who may not ` +
+          `${lacks.join(', and may not ')}.`,
+        grants.join('; '),
+      );
     });
   },
 };
@@ -385,42 +370,28 @@ const replicas: Check<PostgresSubject> = {
   },
 };
 
-interface Definition {
-  readonly kind: string;
-  readonly persistence: string;
-  readonly type: string;
-  readonly increment: string;
-  readonly cache: string;
-  readonly cycle: boolean;
-}
-
-/** The required definition of the sequence, and what happens with another one. */
-const REQUIRED: ReadonlyArray<readonly [(is: Definition) => boolean, string]> = [
-  [(is) => is.type === 'bigint', 'it does not count in bigint: tokens would come to an end'],
-  [(is) => is.increment === '1', 'it does not count by 1'],
-  [(is) => is.cache === '1', 'it has a CACHE: sessions would hand out tokens that they kept back, out of order'],
-  [(is) => !is.cycle, 'it has CYCLE: tokens would begin again'],
-  [(is) => is.persistence === 'p', 'it is UNLOGGED: after a crash tokens would be issued twice'],
-];
+const SEQUENCE = 'AS bigint INCREMENT 1 CACHE 1 NO CYCLE, LOGGED';
 
 const sequence: Check<PostgresSubject> = {
   name: 'sequence',
   essential: true,
   async look({ ask, database, fix }) {
-    const [is] = await ask<Definition>(
-      `SELECT c.relkind::text AS kind, c.relpersistence::text AS persistence, s.seqtypid::regtype::text AS type,
-         s.seqincrement::text AS increment, s.seqcache::text AS cache, s.seqcycle AS cycle
-       FROM pg_class AS c LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid
-       WHERE c.oid = to_regclass('fenced_lock.token')`,
+    const [row] = await ask<{ is: string }>(
+      `SELECT format('AS %s INCREMENT %s CACHE %s %s, %s', s.seqtypid::regtype, s.seqincrement, s.seqcache,
+         CASE WHEN s.seqcycle THEN 'CYCLE' ELSE 'NO CYCLE' END, CASE c.relpersistence WHEN 'p' THEN 'LOGGED' ELSE 'UNLOGGED' END
+         ) AS is
+       FROM pg_class AS c JOIN pg_sequence AS s ON s.seqrelid = c.oid WHERE c.oid = to_regclass('fenced_lock.token')`,
     );
-    if (is?.kind !== 'S') return fault('fenced_lock.token is not a sequence.', 'Restore it from the migration.');
-    const wrong = REQUIRED.filter(([holds]) => !holds(is)).map(([, problem]) => problem);
-    if (wrong.length === 0) return ok('CACHE 1, NO CYCLE, by 1.');
-    const logged = is.persistence === 'p' ? '' : '; ALTER SEQUENCE fenced_lock.token SET LOGGED';
+    const { is = 'no sequence' } = row ?? {};
+    if (is === SEQUENCE) return ok('CACHE 1, NO CYCLE, by 1.');
+    const logged = is.endsWith('UNLOGGED') ? '; ALTER SEQUENCE fenced_lock.token SET LOGGED' : '';
     const mend = `ALTER SEQUENCE fenced_lock.token AS bigint NO MAXVALUE INCREMENT 1 CACHE 1 NO CYCLE${logged}`;
-    if (!fix) return fault(`Of fenced_lock.token: ${wrong.join('; ')}.`, `doctor --fix, or ${mend}`);
+    const what = `fenced_lock.token was ${is}, and must be ${SEQUENCE}`;
+    if (!fix) {
+      return fault(`${what}: tokens would end, or come out of order, or twice.`, `doctor --fix, or ${mend}`);
+    }
     await database.query(mend);
-    return ok(`Repaired: ${wrong.join('; ')}.`);
+    return ok(`Repaired: ${what}.`);
   },
 };
 
@@ -430,15 +401,17 @@ const BY_HAND = `${DOCS}operators.md#a-fence-that-no-lock-has-set`;
 
 const position: Check<PostgresSubject> = {
   name: 'sequence position',
-  async look({ ask, database, fix, models }) {
-    const columns = [{ table: 'fenced_lock.admission', column: 'token' }];
-    for (const { table, fence } of fencesOf(models)) {
-      const [there] = await ask(
-        `SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = $2 AND atttypid = 'bigint'::regtype`,
-        [table, fence],
-      );
-      if (there) columns.push({ table, column: fence });
-    }
+  async look(subject) {
+    const { ask, database, fix } = subject;
+    const fenced = fencedOf(subject);
+    const columns = await ask<{ table: string; column: string }>(
+      `SELECT t.name AS table, a.attname AS column FROM unnest($1::text[], $2::text[]) AS t(name, fence)
+       JOIN pg_attribute AS a ON a.attrelid = to_regclass(t.name) AND a.attname = t.fence AND a.atttypid = 'bigint'::regtype`,
+      [
+        ['fenced_lock.admission', ...fenced.map(({ table }) => table)],
+        ['token', ...fenced.map(({ field }) => field.column)],
+      ],
+    );
     // Before the sequence is read: locks go on drawing tokens, and a token is drawn before it can be seen in a row.
     let [highest, where] = [0n, ''];
     for (const { table, column } of columns) {
@@ -457,10 +430,8 @@ const position: Check<PostgresSubject> = {
     if (highest <= last) return ok(`At ${last}, and no higher token is in use.`);
     const behind = `The sequence is at ${last}, and token ${highest} is in use in ${where}`;
     if (highest > BEYOND) {
-      return fault(
-        `${behind}, which no lock has drawn: a lock that writes its row is refused.`,
-        `Lower it: ${BY_HAND}`,
-      );
+      const message = `${behind}, which no lock has drawn: a lock that writes its row is refused.`;
+      return fault(message, `Lower it: ${BY_HAND}`);
     }
     if (fix) return ok(`${behind}: set to ${await setForward(database, highest)}.`);
     return fault(

@@ -15,19 +15,17 @@ export interface FencedTable {
   readonly guard: Policy | undefined;
 }
 
-/** How long each statement may wait for its table. Later readers wait behind it. */
-const LOCK_TIMEOUT = '2s';
-
+/** Later readers wait behind a statement that waits for its table. */
 const HEAD = `-- An ALTER TABLE waits until the table's readers have finished, and every later reader waits behind it. It therefore
 -- gives up after this time, and nothing of this migration is kept. Then run it again at a quieter hour:
 --   npx prisma migrate resolve --rolled-back <this folder's name> && npx prisma migrate deploy
-SET LOCAL lock_timeout = '${LOCK_TIMEOUT}';
+SET LOCAL lock_timeout = '2s';
 SET LOCAL statement_timeout = '1min';
 `;
 
 /**
- * The migration that adds fences. `fenced` are the tables of other models with a fence, which stay as they are. The default is a constant, so Postgres does not rewrite the rows, and they need no
- * backfill.
+ * The migration that adds fences. `fenced` are the tables of other models with a fence, which stay as they are. The default is
+ * a constant, so Postgres does not rewrite the rows, and they need no backfill.
  */
 export function addFences(fences: readonly FencedTable[], fenced: readonly Table[]): string {
   const columns = fences
@@ -39,7 +37,7 @@ export function addFences(fences: readonly FencedTable[], fenced: readonly Table
   const guarded = fences.flatMap(({ table, column, guard }) =>
     guard === undefined || guard === 'none' ? [] : { table, column, policy: guard },
   );
-  const bare = fences.filter(({ guard }) => guard === 'none').map(({ table }) => ({ table }));
+  const bare = fences.filter(({ guard }) => guard === 'none').map(({ table }) => table);
   return script([...columns, ...createGuards(guarded, fenced), ...dropGuards(bare, fenced)]);
 }
 
@@ -48,10 +46,14 @@ export function removeFences(
   fences: readonly { table: Table; column: string | undefined }[],
   fenced: readonly Table[],
 ): string {
+  const guards = dropGuards(
+    fences.map(({ table }) => table),
+    fenced,
+  );
   const columns = fences.flatMap(({ table, column }) =>
     column === undefined ? [] : `ALTER TABLE ${tableName(table)} DROP COLUMN ${identifier(column)};`,
   );
-  return script([...dropGuards(fences, fenced), ...columns]);
+  return script([...guards, ...columns]);
 }
 
 const script = (parts: readonly string[]) => `${[HEAD, ...parts].join('\n')}\n`;

@@ -11,8 +11,7 @@ export interface Packaged {
 const SCRIPT = new URL('../../../prisma/migrations/20261101000000_fenced_lock/migration.sql', import.meta.url);
 
 /** The version marker: as a line of the script, and as the schema's comment in the database. */
-const MARKER = /^COMMENT ON SCHEMA fenced_lock IS 'prisma-extension-fenced-lock objects (\d+)';$/gm;
-const COMMENT = /^prisma-extension-fenced-lock objects (\d+)$/;
+const MARKER = /^(?:COMMENT ON SCHEMA fenced_lock IS ')?prisma-extension-fenced-lock objects (\d+)(?:';)?$/gm;
 
 /** The script of this package. */
 export async function packagedScript(): Promise<Packaged> {
@@ -22,16 +21,10 @@ export async function packagedScript(): Promise<Packaged> {
   return { version, sql };
 }
 
-/** The version of the objects after this script; `undefined` if the script does not set one. */
-export function versionIn(sql: string): number | undefined {
-  const last = [...sql.matchAll(MARKER)].at(-1)?.[1];
+/** The version of the objects after this script, or of such a comment; `undefined` if it does not set one. */
+export function versionIn(text: string): number | undefined {
+  const last = [...text.matchAll(MARKER)].at(-1)?.[1];
   return last === undefined ? undefined : Number(last);
-}
-
-/** The version in the schema's comment in the database. */
-export function versionOfComment(comment: string | null | undefined): number | undefined {
-  const version = COMMENT.exec(comment ?? '')?.[1];
-  return version === undefined ? undefined : Number(version);
 }
 
 /** The functions that an application's role must be able to call, with their arguments, in the form for GRANT. */
@@ -57,9 +50,4 @@ export function objectsIn(sql: string): string[] {
 function typesOf(args = ''): string {
   const given = args.split(',').filter((arg) => !/^\s*(OUT\b|$)/.test(arg));
   return given.map((arg) => arg.trim().replace(/^\w+ | DEFAULT .*$/g, '')).join(', ');
-}
-
-/** Whether a script creates the schema fenced_lock. Also recognizes old scripts without a version. */
-export function makesObjects(sql: string): boolean {
-  return /^CREATE SCHEMA (?:IF NOT EXISTS )?fenced_lock;/m.test(sql);
 }

@@ -1,11 +1,11 @@
 import { stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Context } from '../context.js';
 import { codeOf, messageOf, Problem } from '../problem.js';
 
 /** The used part of the Prisma config. Its paths are absolute. */
-export interface PrismaConfig {
+interface PrismaConfig {
   /** The config file. */
   readonly file: string;
   readonly schema?: string;
@@ -26,16 +26,10 @@ interface Loaded {
   readonly error?: { readonly _tag: string; readonly error?: unknown };
 }
 
-const ENDINGS = ['js', 'ts', 'mjs', 'cjs', 'mts', 'cts'];
-const named = (base: string) => ENDINGS.map((ending) => `${base}.${ending}`);
-/** Where Prisma 7.10 looks, in its order. Older releases do not know the first two kinds. */
-const CONFIG_NAMES = [
-  ...['prisma7.config', join('.config', 'prisma7')].flatMap(named),
-  ...['prisma.config', join('.config', 'prisma'), join('.config', 'prisma.config')].flatMap((base) => [
-    ...named(base),
-    ...named(join(base, 'index')),
-  ]),
-];
+/** The usual names, by which a config is noticed where nothing can load it. */
+const CONFIG_NAMES = ['prisma7.config', 'prisma.config', '.config/prisma7', '.config/prisma'].flatMap((name) =>
+  ['ts', 'js', 'mts', 'mjs', 'cts', 'cjs'].map((ending) => `${name}.${ending}`),
+);
 
 /** For `env('DATABASE_URL')` of `prisma/config`, which throws where that is missing. */
 const UNSET =
@@ -56,21 +50,19 @@ export function readConfig(context: Context, given: string | undefined): Promise
 async function load(context: Context, given: string | undefined): Promise<PrismaConfig | undefined> {
   const configFile = given === undefined ? undefined : resolve(context.cwd, given);
   const prisma = ofPrisma(context.cwd);
-  const found = configFile ?? (await firstThatExists(CONFIG_NAMES.map((name) => join(context.cwd, name))));
   if (prisma === undefined) {
+    const found = configFile ?? (await firstThatExists(CONFIG_NAMES.map((name) => join(context.cwd, name))));
     if (found === undefined) return undefined;
     throw new Problem(`${context.shown(found)} can be read only with Prisma 7 installed: npm install -D prisma@7.`);
   }
   // Prisma chooses the file, because its releases differ in names and order.
-  const loaded = await prisma.loadConfigFromFile({ configFile, configRoot: context.cwd });
-  if (loaded.error !== undefined) {
-    const { error, _tag } = loaded.error;
-    const name = found === undefined ? 'The Prisma config' : context.shown(found);
-    const why = error === undefined ? _tag : messageOf(error);
-    const isUnset = /environment variable/i.test(why);
-    throw new Problem(`${name} cannot be loaded: ${why}.`, isUnset ? { remedy: UNSET } : {});
+  const { config, resolvedPath, error } = await prisma.loadConfigFromFile({ configFile, configRoot: context.cwd });
+  if (error !== undefined) {
+    const why = error.error === undefined ? error._tag : messageOf(error.error);
+    const remedy = /environment variable/i.test(why) ? UNSET : undefined;
+    throw new Problem(`${context.shown(resolvedPath ?? 'The Prisma config')} cannot be loaded: ${why}.`, { remedy });
   }
-  return loaded.resolvedPath === null ? undefined : { ...loaded.config, file: loaded.resolvedPath };
+  return resolvedPath === null ? undefined : { ...config, file: resolvedPath };
 }
 
 /**
@@ -93,11 +85,6 @@ function ofPrisma(cwd: string): ConfigModule | undefined {
     }
   }
   return undefined;
-}
-
-/** The folder in which Prisma looks for files that the config does not name. */
-export function rootOf(context: Context, config: string | undefined): string {
-  return config === undefined ? context.cwd : dirname(resolve(context.cwd, config));
 }
 
 export async function firstThatExists(paths: readonly string[]): Promise<string | undefined> {

@@ -2,15 +2,17 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Context } from '../context.js';
 import { Problem } from '../problem.js';
-import { type Datasource, readDatasource } from '../schema/datasource.js';
-import { firstThatExists, readConfig, rootOf } from './config.js';
+import { firstThatExists, readConfig } from './config.js';
+import { History } from './migration-history.js';
+import { type Datasource, readDatasource, readModels, type SchemaModel } from './schema.js';
 
-/** A Prisma project: its schema and its migrations folder. */
+/** A Prisma project: its schema and its migrations. */
 export interface Project {
   /** The files of the schema by path, sorted by name. */
   readonly schema: ReadonlyMap<string, string>;
-  readonly migrations: string;
+  readonly models: readonly SchemaModel[];
   readonly datasource: Datasource | undefined;
+  readonly history: History;
 }
 
 export interface ProjectOptions {
@@ -23,11 +25,11 @@ export interface ProjectOptions {
 /** Prisma's order. Prisma uses the last place only if a config names it. */
 const SCHEMA_PLACES = ['schema.prisma', join('prisma', 'schema.prisma'), join('prisma', 'schema')];
 
-/** Finds schema and migrations where Prisma finds them, and reports the paths. @throws Problem */
-export async function locate(context: Context, options: ProjectOptions): Promise<Project> {
+/** Reads schema and migrations where Prisma finds them, and reports the paths. @throws Problem */
+export async function openProject(context: Context, options: ProjectOptions): Promise<Project> {
   const config = await readConfig(context, options.config);
   const given = options.schema === undefined ? config?.schema : resolve(context.cwd, options.schema);
-  const root = rootOf(context, options.config);
+  const root = options.config === undefined ? context.cwd : dirname(resolve(context.cwd, options.config));
   const place = given ?? (await firstThatExists(SCHEMA_PLACES.map((path) => join(root, path))));
   if (place === undefined) {
     throw new Problem(
@@ -37,31 +39,18 @@ export async function locate(context: Context, options: ProjectOptions): Promise
   }
   const schema = await readSchema(context, place);
   const datasource = readDatasource(schema);
-  refuseForeign(context, datasource);
+  const { provider = 'postgresql' } = datasource ?? {};
+  if (datasource && !/^postgres(ql)?$/.test(provider)) {
+    throw new Problem(
+      `The datasource in ${context.shown(datasource.file)} is ${provider}, and these locks need PostgreSQL: ` +
+        'provider = "postgresql".',
+    );
+  }
   // Prisma has the migrations folder beside the file with the datasource.
-  const folder = datasource ? dirname(datasource.file) : folderOf(schema, place);
+  const folder = datasource ? dirname(datasource.file) : schema.has(place) ? dirname(place) : place;
   const migrations = config?.migrations?.path ?? join(folder, 'migrations');
   context.uses({ config: config?.file ?? null, schema: place, migrations });
-  return { schema, migrations, datasource };
-}
-
-/** The database URL of the Prisma config. */
-export async function configuredUrl(context: Context, { config }: ProjectOptions): Promise<string | undefined> {
-  const { file, datasource } = (await readConfig(context, config)) ?? {};
-  if (datasource?.url) context.uses({ config: file ?? null });
-  return datasource?.url;
-}
-
-/** A variable of the environment that the Prisma config has set, as by `import 'dotenv/config'`. @throws Problem */
-export async function configuredVariable(
-  context: Context,
-  name: string,
-  { config }: ProjectOptions,
-): Promise<string | undefined> {
-  const read = await readConfig(context, config);
-  const value = context.env[name];
-  if (value) context.uses({ config: read?.file ?? null });
-  return value;
+  return { schema, models: readModels(schema), datasource, history: await History.read(context, migrations) };
 }
 
 async function readSchema(context: Context, place: string): Promise<Map<string, string>> {
@@ -73,17 +62,4 @@ async function readSchema(context: Context, place: string): Promise<Map<string, 
   if (files.length === 0) throw new Problem(`There is no .prisma file in the folder ${context.shown(place)}.`);
   const read = async (file: string) => [file, await readFile(file, 'utf8')] as const;
   return new Map(await Promise.all(files.sort().map(read)));
-}
-
-function folderOf(schema: ReadonlyMap<string, string>, place: string): string {
-  return schema.has(place) ? dirname(place) : place;
-}
-
-function refuseForeign(context: Context, datasource: Datasource | undefined): void {
-  const { provider } = datasource ?? {};
-  if (provider === undefined || provider === 'postgresql' || provider === 'postgres') return;
-  throw new Problem(
-    `The datasource in ${context.shown((datasource as Datasource).file)} is ${provider}, and these locks need PostgreSQL: ` +
-      'provider = "postgresql".',
-  );
 }

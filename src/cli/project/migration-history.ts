@@ -1,10 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import type { Context } from '../context.js';
 import { rolesAfter } from '../migrations/grants.js';
-import { GUARD } from '../migrations/guard-sql.js';
-import { makesObjects, versionIn } from '../migrations/packaged.js';
-import { codeOf, Problem } from '../problem.js';
+import { versionIn } from '../migrations/packaged.js';
+import { codeOf, messageOf, Problem } from '../problem.js';
 import type { Change } from './changes.js';
 import { GuardedTables } from './guarded-tables.js';
 
@@ -20,14 +19,15 @@ provider = "postgresql"
 
 /** The migrations folder of a project. */
 export class History {
-  readonly folder: string;
-  readonly #context: Context;
+  /** The folder, relative to the working directory. */
+  readonly shown: string;
+  readonly #folder: string;
   readonly #migrations: readonly Migration[];
   readonly #lockfile: boolean;
 
-  private constructor(context: Context, folder: string, migrations: readonly Migration[], lockfile: boolean) {
-    this.#context = context;
-    this.folder = folder;
+  private constructor(shown: string, folder: string, migrations: readonly Migration[], lockfile: boolean) {
+    this.shown = shown;
+    this.#folder = folder;
     this.#migrations = migrations;
     this.#lockfile = lockfile;
   }
@@ -36,8 +36,7 @@ export class History {
   static async read(context: Context, folder: string): Promise<History> {
     const entries = await readdir(folder, { withFileTypes: true }).catch((error: unknown) => {
       if (codeOf(error) === 'ENOENT') return [];
-      if (codeOf(error) === 'ENOTDIR') throw new Problem(`${context.shown(folder)} is not a folder.`);
-      throw new Problem(`The folder ${context.shown(folder)} cannot be read: ${codeOf(error)}.`);
+      throw new Problem(`The folder ${context.shown(folder)} cannot be read: ${messageOf(error)}.`);
     });
     const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
     const read = async (name: string): Promise<Migration> => {
@@ -48,7 +47,7 @@ export class History {
       );
     };
     const lockfile = entries.some((entry) => entry.name === 'migration_lock.toml');
-    return new History(context, folder, await Promise.all(names.sort().map(read)), lockfile);
+    return new History(context.shown(folder), folder, await Promise.all(names.sort().map(read)), lockfile);
   }
 
   /** Whether there is none at all: the tables come from `prisma db push`, or from nowhere yet. */
@@ -56,23 +55,17 @@ export class History {
     return this.#migrations.length === 0;
   }
 
-  /** The migration that creates the database objects. */
-  get initial(): string | undefined {
-    return this.#migrations.find(({ sql }) => makesObjects(sql))?.name;
-  }
-
-  /** The newest migration that creates them, relative to the working directory. */
-  get objects(): string | undefined {
-    const name = this.#migrations.findLast(({ sql }) => makesObjects(sql))?.name;
-    return name === undefined ? undefined : this.#context.shown(join(this.folder, name, 'migration.sql'));
-  }
-
-  /** The version of the database objects after all migrations; 0 if they are older than versions. */
-  get version(): number | undefined {
-    const versions = this.#migrations.flatMap(({ sql }) => versionIn(sql) ?? []);
+  /** The newest migration that creates the database objects, and their version after all migrations. */
+  get objects(): { readonly name: string; readonly path: string; readonly version: number } | undefined {
+    const made = this.#migrations.flatMap(({ name, sql }) => {
+      const version = versionIn(sql);
+      return version === undefined ? [] : { name, version };
+    });
+    const name = made.at(-1)?.name;
+    if (name === undefined) return undefined;
     // The maximum, because an older script does not downgrade, and merged branches may have them in any order.
-    if (versions.length > 0) return Math.max(...versions);
-    return this.initial === undefined ? undefined : 0;
+    const version = Math.max(...made.map((each) => each.version));
+    return { name, path: join(this.shown, name, 'migration.sql'), version };
   }
 
   /** The only roles that may lock; empty if all may. */
@@ -82,37 +75,32 @@ export class History {
 
   /** The tables with a guard after all migrations. */
   guards(): GuardedTables {
-    return GuardedTables.after(this.#migrations.map(({ sql }) => sql));
+    return new GuardedTables(this.#migrations.map(({ sql }) => sql));
   }
 
-  /**
-   * Whether a migration names the table, as one does that creates it. One that only adds a fence does not create it, and the
-   * objects of this package have words of their own.
-   */
-  creates({ table }: { readonly table: string }): boolean {
-    const word = new RegExp(`(?<!\\w)${table.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&')}(?!\\w)`);
-    const onlyFences = (sql: string) => sql.includes(GUARD) && !/\bCREATE\s+(?:UNLOGGED\s+)?TABLE\b/i.test(sql);
-    return this.#migrations.some(({ sql }) => !makesObjects(sql) && !onlyFences(sql) && word.test(sql));
+  /** Whether a migration seems to create the table. One that adds a fence to it does not. */
+  creates(table: string): boolean {
+    const made = /\b(CREATE (UNLOGGED )?TABLE|RENAME TO|SET SCHEMA)\b/i;
+    return this.#migrations.some(({ sql }) => sql.includes(table) && made.test(sql));
   }
 
   /** A new migration after all others, and the lock file if there is none yet. */
   next(name: string, sql: string, now: Date): { name: string; changes: Change[] } {
     const folder = `${this.#timestamp(now)}_${name}`;
-    const changes: Change[] = [{ path: join(this.folder, folder, 'migration.sql'), before: undefined, after: sql }];
+    const changes: Change[] = [{ path: join(this.#folder, folder, 'migration.sql'), before: undefined, after: sql }];
     if (!this.#lockfile) {
-      changes.push({ path: join(this.folder, 'migration_lock.toml'), before: undefined, after: LOCKFILE });
+      changes.push({ path: join(this.#folder, 'migration_lock.toml'), before: undefined, after: LOCKFILE });
     }
     return { name: folder, changes };
   }
 
   /** Migrations run in the order of their names, so a slow clock must not put this one before an existing one. */
   #timestamp(now: Date): string {
-    const last = /^\d{14}/.exec(basename(this.#migrations.at(-1)?.name ?? ''))?.[0];
+    const last = /^\d{14}/.exec(this.#migrations.at(-1)?.name ?? '')?.[0];
     const stamp = digits(now);
     if (last === undefined || stamp > last) return stamp;
-    const [, year, month, day, hour, minute, second] = /(....)(..)(..)(..)(..)(..)/.exec(last)?.map(Number) ?? [];
-    const after = new Date(Date.UTC(year ?? 0, (month ?? 1) - 1, day, hour, minute, (second ?? 0) + 1));
-    return digits(after);
+    const [date, time] = [/^(....)(..)(..)/, /(..)(..)(..)$/].map((parts) => parts.exec(last)?.slice(1) ?? []);
+    return digits(new Date(Date.parse(`${date?.join('-')}T${time?.join(':')}Z`) + 1_000));
   }
 }
 

@@ -1,9 +1,10 @@
 import { sourceOf } from '../../addons/board/client-source.js';
 import type { BoardSource, Health } from '../../addons/board/source.js';
 import { makeObservable } from '../../call/observed.js';
-import type { Asked, Context } from '../context.js';
+import type { Context } from '../context.js';
 import { advised, messageOf } from '../problem.js';
-import { openLocks, type ServerOptions } from './locks.js';
+import { findServers, type Locks, openLocks } from './locks.js';
+import type { ServerOptions } from './urls.js';
 
 interface Opened {
   readonly source: BoardSource;
@@ -11,11 +12,15 @@ interface Opened {
 }
 
 /** What a board shows of both servers, over connections that are opened when somebody looks. */
-export function boardSource(context: Context, options: ServerOptions, asked: Asked): BoardSource {
+export function boardSource(context: Context, options: ServerOptions, database: string): BoardSource {
   let opened: Promise<Opened> | undefined;
   let last: BoardSource | undefined;
+  const open = async () => {
+    const locks = await openLocks(context, await findServers(context, options, true), options.keyPrefix, true);
+    return { source: sourceOver(locks), close: locks.close };
+  };
   const source = async () => {
-    opened ??= open(context, options).catch((error: unknown) => {
+    opened ??= open().catch((error: unknown) => {
       opened = undefined;
       throw new Error(advised(error), { cause: error });
     });
@@ -24,33 +29,27 @@ export function boardSource(context: Context, options: ServerOptions, asked: Ask
   };
   return {
     look: async (recent) => (await source()).look(recent),
-    holderOf: async (key) => (await source()).holderOf(key),
     forceRelease: async (key, holder) => (await source()).forceRelease(key, holder),
     history: async (key) => (await source()).history(key),
-    health: async () => ({
-      ...(await source().then((open) => open.health(), notOpened)),
-      // From the URL: it is known also where the server cannot be reached.
-      database: asked.postgres.address,
-    }),
+    // The address is known from the URL also where the server cannot be reached.
+    health: async () => ({ ...(await source().then((open) => open.health(), notOpened)), database }),
     topology: () => last?.topology() ?? [],
     rest() {
-      const open = opened;
+      opened?.then(({ close }) => close()).catch(() => {});
       opened = undefined;
       last = undefined;
-      open?.then(({ close }) => close()).catch(() => {});
     },
   };
 }
 
-async function open(context: Context, options: ServerOptions): Promise<Opened> {
-  const { inspect, take, history, observed, close } = await openLocks(context, options, true);
+function sourceOver({ inspect, take, history, observed }: Locks): BoardSource {
   const forceRelease = async (...given: Parameters<typeof take>) => {
     const taken = await take(...given);
     return taken !== undefined && (taken.leaseTaken || taken.ended.length > 0);
   };
   const $locks = { inspect, forceRelease, history };
   makeObservable($locks, observed);
-  return { source: sourceOf({ $locks }), close };
+  return sourceOf({ $locks });
 }
 
 function notOpened(error: unknown): Health {

@@ -11,22 +11,10 @@ import type { LeaseStore } from '../../waiting/store.js';
 import type { Asked, Context } from '../context.js';
 import { messageOf, Problem } from '../problem.js';
 import { visible } from '../visible.js';
-import { connectPostgres, type PostgresServer, postgresPlace, refused } from './postgres.js';
-import { connectRedis, type RedisServer, redisPlace, WITHIN } from './redis.js';
+import { type PostgresPlace, type PostgresServer, postgresAt, refused } from './postgres.js';
+import { connectRedis, type RedisPlace, type RedisServer, redisAt, WITHIN } from './redis.js';
 import { remedyFor, saidByRedis } from './remedy.js';
-import {
-  DATABASE_URL,
-  type DatabaseOptions,
-  databaseUrl,
-  REDIS_URL,
-  type RedisOptions,
-  redisUrls,
-  shownPlace,
-} from './urls.js';
-
-export interface ServerOptions extends DatabaseOptions, RedisOptions {
-  readonly keyPrefix?: string;
-}
+import { type ServerOptions, urlOf } from './urls.js';
 
 /** The operators of the client, over connections of the command's own. They reject with a Problem if a server refuses. */
 export interface Locks
@@ -34,6 +22,13 @@ export interface Locks
   take(key: string, seen?: SeenState): Promise<Taken | undefined>;
   readonly observed: Observed;
   close(): Promise<void>;
+}
+
+/** Both servers, as the URLs name them. */
+export interface Servers {
+  readonly asked: Required<Asked>;
+  readonly postgres: PostgresPlace;
+  readonly redis: readonly RedisPlace[];
 }
 
 function optionsOf(redis: readonly RedisServer['client'][], keyPrefix: string, wake: 'pubsub' | 'poll' = 'pubsub') {
@@ -45,50 +40,62 @@ export function storeOver(redis: RedisServer['client'], keyPrefix: string, wake?
   return storeOf(optionsOf([redis], keyPrefix, wake), () => {});
 }
 
+/** Finds both servers, without connecting to them. @throws Problem for a URL that is missing or cannot be read. */
+export async function findServers(context: Context, options: ServerOptions, lasting = false): Promise<Servers> {
+  const database = await urlOf(context, options, 'database');
+  const nodes = await urlOf(context, options, 'Redis');
+  const postgres = await postgresAt(context, database.urls[0]);
+  const redis = await Promise.all(nodes.urls.map((url) => redisAt(context, url, lasting)));
+  const asked = {
+    postgres: { address: visible(postgres.place), from: database.from },
+    redis: { address: redis.map(({ place }) => visible(place)).join(', '), from: nodes.from },
+  };
+  return { asked, postgres, redis };
+}
+
 /** Connects to both servers. @param lasting whether connections that are lost are made again. @throws Problem */
-export async function openLocks(context: Context, options: ServerOptions, lasting = false): Promise<Locks> {
-  const redis = await connectRedis(context, (await redisUrls(context, options)).urls, lasting);
+export async function openLocks(
+  context: Context,
+  places: Servers,
+  keyPrefix: string = DEFAULTS.keyPrefix,
+  lasting = false,
+): Promise<Locks> {
+  const redis = await connectRedis(context, places.redis);
   const closeRedis = () => Promise.all(redis.map((server) => server.close()));
-  try {
-    const { url } = await databaseUrl(context, options);
-    const server = await connectPostgres(context, url, lasting);
-    const clients = redis.map(({ client }) => client);
-    const resolved = optionsOf(clients, options.keyPrefix ?? DEFAULTS.keyPrefix);
-    const query = queryOver(server.pool);
-    const database = poolDatabase(server.pool, query);
-    const { observed, ...ports } = assembleLocks(resolved, query);
-    const close = async () => {
-      await Promise.all([closeRedis(), server.close()]);
-    };
-    const resolve = () => resolved.defaults;
-    const { parts, methods } = lockClient(resolved, {
-      ...ports,
-      fencing: new Fencing('fence', new Set(), new Map()),
-      database,
-      calledOn: (client) => ({ client: client as object, database }),
-      resolve,
-      close: () => {},
-      disconnect: close,
-    });
-    const { inspect, list, history } = methods.$locks;
-    const told =
-      <Args extends unknown[], T>(ask: (...args: Args) => Promise<T>) =>
-      (...args: Args) =>
-        ask(...args).catch((error: unknown) => {
-          throw explained(error, server, redis);
-        });
-    return {
-      inspect: told(inspect),
-      list: told(list),
-      history: told(history),
-      take: told((key, seen) => take(parts, ports.store, database, key, resolve(), seen)),
-      observed: { ...observed, look: told(observed.look) },
-      close: () => methods.$disconnect(),
-    };
-  } catch (error) {
+  const server = await places.postgres.connect(lasting).catch(async (error: unknown) => {
     await closeRedis();
     throw error;
-  }
+  });
+  const clients = redis.map(({ client }) => client);
+  const resolved = optionsOf(clients, keyPrefix);
+  const query = queryOver(server.pool);
+  const database = poolDatabase(server.pool, query);
+  const { observed, ...ports } = assembleLocks(resolved, query);
+  const resolve = () => resolved.defaults;
+  const { parts, methods } = lockClient(resolved, {
+    ...ports,
+    fencing: new Fencing('fence', new Set(), new Map()),
+    database,
+    calledOn: (client) => ({ client: client as object, database }),
+    resolve,
+    close: () => {},
+    disconnect: async () => void (await Promise.all([closeRedis(), server.close()])),
+  });
+  const { inspect, list, history } = methods.$locks;
+  const told =
+    <Args extends unknown[], T>(ask: (...args: Args) => Promise<T>) =>
+    (...args: Args) =>
+      ask(...args).catch((error: unknown) => {
+        throw explained(error, server, redis);
+      });
+  return {
+    inspect: told(inspect),
+    list: told(list),
+    history: told(history),
+    take: told((key, seen) => take(parts, ports.store, database, key, resolve(), seen)),
+    observed: { ...observed, look: told(observed.look) },
+    close: () => methods.$disconnect(),
+  };
 }
 
 /** Connects to both servers, says which they are, runs `work`, and closes all connections. */
@@ -97,30 +104,14 @@ export async function withLocks<T>(
   options: ServerOptions,
   work: (locks: Locks, asked: Required<Asked>) => Promise<T>,
 ): Promise<T> {
-  const asked = await toBeAsked(context, options);
-  const locks = await openLocks(context, options);
+  const places = await findServers(context, options);
+  const locks = await openLocks(context, places, options.keyPrefix);
   try {
-    context.asks(asked);
-    return await work(locks, asked);
+    context.asks(places.asked);
+    return await work(locks, places.asked);
   } finally {
     await locks.close();
   }
-}
-
-/** Which servers will be asked, without connecting to them. @throws Problem for a URL that is missing or cannot be read. */
-export async function toBeAsked(context: Context, options: ServerOptions): Promise<Required<Asked>> {
-  const database = await databaseUrl(context, options);
-  const redis = await redisUrls(context, options);
-  const nodes = await Promise.all(redis.urls.map((each) => redisPlace(context, each)));
-  return {
-    postgres: {
-      address: visible(await postgresPlace(context, database.url)),
-      from: shownPlace(database.place, DATABASE_URL),
-    },
-    redis: { address: nodes.map(visible).join(', '), from: shownPlace(redis.place, REDIS_URL) },
-    // An address alone is enough where both are from one place.
-    saysFrom: database.place !== redis.place,
-  };
 }
 
 /** An error of an operator in the words of the command: which server it was, and what to do there. */

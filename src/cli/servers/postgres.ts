@@ -1,18 +1,24 @@
 import type pg from 'pg';
 import type { Context } from '../context.js';
+import { identifier } from '../migrations/identifiers.js';
 import { codeOf, messageOf, Problem } from '../problem.js';
 import { PUSHED } from '../project/remedies.js';
-import { visible } from '../visible.js';
 import { FORMS, isLoginRefused, remedyFor } from './remedy.js';
-import { DATABASE_URL, type DatabaseOptions, databaseUrl, refuseMalformed, shownPlace } from './urls.js';
+import { refuseMalformed } from './urls.js';
 
-/** What the commands need of a database. */
-export interface PostgresServer {
-  readonly pool: pg.Pool;
+/** A database as its URL names it, not connected. */
+export interface PostgresPlace {
   /** `user@host:port/database`, for messages. */
   readonly shown: string;
   /** The same without the user. */
   readonly place: string;
+  /** @param lasting whether the command goes on for ever. @throws Problem if the database cannot be reached. */
+  connect(lasting?: boolean): Promise<PostgresServer>;
+}
+
+/** What the commands need of a database. */
+export interface PostgresServer extends Pick<PostgresPlace, 'shown'> {
+  readonly pool: pg.Pool;
   /** The Postgres schema of models that name none. */
   readonly schema: string;
   /** Runs one statement in its own transaction. */
@@ -24,9 +30,8 @@ export interface PostgresServer {
 
 type ServerQuery = <Row extends object>(sql: string, values?: readonly unknown[]) => Promise<Row[]>;
 
-const CONNECT_WITHIN = 10_000;
-/** How long an answer may take where the command goes on for ever: a machine that was cut off tells nobody; milliseconds. */
-const ANSWERS_WITHIN = 10_000;
+/** A machine that was cut off tells nobody; milliseconds. */
+const WITHIN = 10_000;
 
 /**
  * The user of the command often owns everything, and functions or operators that another role has created in `public`
@@ -35,18 +40,8 @@ const ANSWERS_WITHIN = 10_000;
  */
 const CATALOG_ALONE = `SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)`;
 
-/** Where this URL leads, without connecting. @throws Problem if it cannot be read. */
-export async function postgresPlace(context: Context, url: string): Promise<string> {
-  return placeOf(await clientFor(context, url));
-}
-
-/** The same with the user, as in messages. @throws Problem if it cannot be read. */
-export async function postgresLogin(context: Context, url: string): Promise<string> {
-  return loginOf(await clientFor(context, url));
-}
-
-/** A client that has not connected. */
-async function clientFor(context: Context, url: string): Promise<pg.Client> {
+/** @throws Problem if the URL cannot be read */
+export async function postgresAt(context: Context, url: string): Promise<PostgresPlace> {
   context.hide(url);
   refuseMalformed(url, 'database');
   if (!/^postgres(ql)?:\/\//.test(url)) {
@@ -55,28 +50,26 @@ async function clientFor(context: Context, url: string): Promise<pg.Client> {
       remedy: `Write it as ${FORMS.database}.`,
     });
   }
-  const { Client } = await driver();
+  const driver = await driverOf();
+  let client: pg.Client;
   try {
-    return new Client({ connectionString: url });
+    client = new driver.Client({ connectionString: url });
   } catch {
     // The message of pg contains the URL.
     throw new Problem('The database URL cannot be read: check that special characters in it are percent-encoded.');
   }
+  const place = `${client.host}:${client.port}/${client.database}`;
+  const shown = `${client.user}@${place}`;
+  return { shown, place, connect: (lasting = false) => connect(driver, url, shown, lasting) };
 }
 
-const placeOf = ({ host, port, database }: pg.Client) => `${host}:${port}/${database}`;
-const loginOf = (client: pg.Client) => `${client.user}@${placeOf(client)}`;
-
-/** @param lasting whether the command goes on for ever. @throws Problem if the database cannot be reached. */
-export async function connectPostgres(context: Context, url: string, lasting = false): Promise<PostgresServer> {
-  const client = await clientFor(context, url);
-  const shown = loginOf(client);
-  const pool = new (await driver()).Pool({
+async function connect(driver: typeof pg, url: string, shown: string, lasting: boolean): Promise<PostgresServer> {
+  const pool = new driver.Pool({
     connectionString: url,
-    connectionTimeoutMillis: CONNECT_WITHIN,
+    connectionTimeoutMillis: WITHIN,
     application_name: 'fenced-lock',
     max: 3,
-    ...(lasting && { query_timeout: ANSWERS_WITHIN }),
+    ...(lasting && { query_timeout: WITHIN }),
   });
   // The next query reports a broken connection.
   pool.on('error', () => {});
@@ -117,7 +110,6 @@ export async function connectPostgres(context: Context, url: string, lasting = f
   return {
     pool,
     shown,
-    place: placeOf(client),
     // Like Prisma, which uses the URL and not the role's search_path.
     schema: new URL(url).searchParams.get('schema') ?? 'public',
     query: (sql, values) => transaction('BEGIN', (query) => query(sql, values)),
@@ -126,16 +118,13 @@ export async function connectPostgres(context: Context, url: string, lasting = f
   };
 }
 
-/** Connects, says which database it is, runs `work`, and closes the connection. */
-export async function withDatabase<T>(
+/** Connects, runs `work`, and closes the connection. @throws Problem in place of what the database refuses */
+export async function withPostgres<T>(
   context: Context,
-  options: DatabaseOptions,
+  url: string,
   work: (database: PostgresServer) => Promise<T>,
 ): Promise<T> {
-  const { url, place } = await databaseUrl(context, options);
-  const database = await connectPostgres(context, url);
-  const from = shownPlace(place, DATABASE_URL);
-  context.asks({ postgres: { address: visible(database.place), from }, saysFrom: false });
+  const database = await (await postgresAt(context, url)).connect();
   try {
     return await work(database).catch((error: unknown) => {
       throw refused(error, database);
@@ -145,32 +134,45 @@ export async function withDatabase<T>(
   }
 }
 
+const NO_SCHEMA =
+  'has no schema fenced_lock: npx prisma migrate deploy, after npx fenced-lock init if no migration makes it yet; or with ' +
+  `prisma db push ${PUSHED}`;
+const REFUSALS: Readonly<Record<string, string>> = {
+  '3F000': NO_SCHEMA,
+  '42P01': NO_SCHEMA,
+  '42883': 'lacks objects of fenced_lock: npx fenced-lock doctor says which',
+  '42501':
+    'does not let this role use the schema fenced_lock or an object in it: npx fenced-lock doctor says which one',
+  '25006':
+    'is read-only: connect to the primary, or, if it is the primary, see who has set default_transaction_read_only',
+};
+
 /** A refusal of the database as a Problem, if it is one. */
 export function refused(error: unknown, { shown }: Pick<PostgresServer, 'shown'>): unknown {
-  switch (codeOf(error)) {
-    case '3F000':
-    case '42P01':
-      return new Problem(
-        `${shown} has no schema fenced_lock: npx prisma migrate deploy, after npx fenced-lock init if no migration makes it ` +
-          `yet; or with prisma db push ${PUSHED}.`,
-      );
-    case '42883':
-      return new Problem(`${shown} lacks objects of fenced_lock: npx fenced-lock doctor says which.`);
-    case '42501':
-      return new Problem(
-        `The role of ${shown} may not use the schema fenced_lock or an object in it: npx fenced-lock doctor says which.`,
-      );
-    case '25006':
-      return new Problem(
-        `${shown} is read-only: connect to the primary, or, if it is the primary, see who has set default_transaction_read_only.`,
-      );
-    default:
-      return error;
+  const what = REFUSALS[codeOf(error) ?? ''];
+  return what === undefined ? error : new Problem(`${shown} ${what}.`, { cause: error });
+}
+
+/** Migrations that began and neither finished nor were rolled back; `undefined` if there is no history of Prisma. */
+export async function failedMigrations(database: PostgresServer): Promise<string[] | undefined> {
+  const sql = `SELECT migration_name AS name FROM ${identifier(database.schema)}._prisma_migrations
+    WHERE finished_at IS NULL AND rolled_back_at IS NULL ORDER BY started_at`;
+  try {
+    return (await database.query<{ name: string }>(sql)).map(({ name }) => name);
+  } catch (error) {
+    if (codeOf(error) === '42P01') return undefined;
+    throw error;
   }
 }
 
+/** What to do about migrations that have failed. */
+export function resolve(failed: readonly string[]): string {
+  const rolledBack = failed.map((name) => `npx prisma migrate resolve --rolled-back ${name}`);
+  return `${rolledBack.join(', ')}, then npx prisma migrate deploy`;
+}
+
 /** Loaded only by commands that connect to Postgres: the package works without pg. */
-async function driver(): Promise<typeof pg> {
+async function driverOf(): Promise<typeof pg> {
   try {
     return (await import('pg')).default;
   } catch (cause) {

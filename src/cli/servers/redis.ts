@@ -14,16 +14,19 @@ const AGAIN_AFTER = 1_000;
 const TRIES = 200_000;
 
 /** The fields of INFO, as far as this user may read them. */
-type Info = ReadonlyMap<string, string>;
+export type Info = ReadonlyMap<string, string>;
 
-/** A Redis server after a try to connect, or the Cluster that it belongs to. */
-export interface RedisServer {
+/** A server as its URL names it, not connected. */
+export interface RedisPlace {
   /** `host:port`, for messages. */
   readonly shown: string;
   /** The same, and the number of its database if that is not the first. */
   readonly place: string;
-  /** The mode according to INFO, such as `standalone`, `cluster` or `sentinel`; `undefined` if unknown. */
-  readonly mode: string | undefined;
+  connect(): Promise<RedisServer>;
+}
+
+/** A Redis server after a try to connect, or the Cluster that it belongs to. */
+export interface RedisServer extends Pick<RedisPlace, 'shown'> {
   /** Why the server cannot be used. */
   readonly failure: Problem | undefined;
   readonly client: Redis | Cluster;
@@ -43,97 +46,19 @@ interface RedisNode {
   info(): Promise<Info>;
 }
 
-/** Where this URL leads, without connecting. @throws Problem if it is invalid. */
-export async function redisPlace(context: Context, url: string): Promise<string> {
+/** @param lasting whether the command goes on for ever. @throws Problem if the URL is invalid */
+export async function redisAt(context: Context, url: string, lasting = false): Promise<RedisPlace> {
   context.hide(url);
-  return placeOf(clientFor((await driver()).Redis, url));
-}
-
-/**
- * Connects to the servers of the application: one, or independent nodes, of which a majority decides. Unreachable ones are
- * only reported while the others are enough.
- *
- * @param lasting whether a connection that is lost is made again.
- * @throws Problem
- */
-export async function connectRedis(
-  context: Context,
-  urls: readonly string[],
-  lasting = false,
-): Promise<readonly RedisServer[]> {
-  const servers: RedisServer[] = [];
-  try {
-    for (const url of urls) servers.push(await openRedis(context, url, lasting));
-    check(context, servers);
-    return servers;
-  } catch (error) {
-    await Promise.all(servers.map((server) => server.close()));
-    throw error;
-  }
-}
-
-function check(context: Context, servers: readonly RedisServer[]): void {
-  const names = servers.map(({ shown }) => shown);
-  const twice = names.find((name, index) => names.indexOf(name) < index);
-  if (twice !== undefined) throw new Misuse(`--redis-url leads to ${twice} twice: once for each node.`);
-  const failures = servers.flatMap(({ failure }) => failure ?? []);
-  if (failures.length * 2 >= servers.length) {
-    const [only, ...others] = failures as [Problem, ...Problem[]];
-    throw others.length === 0 ? only : new Problem(failures.map(({ message }) => message).join(' '));
-  }
-  for (const { shown, mode } of servers) {
-    if (mode === 'sentinel') {
-      throw new Problem(
-        `Redis at ${shown} is a Sentinel, which keeps no locks: give the URL of the primary. ` +
-          'SENTINEL get-master-addr-by-name <name> says where that is.',
-      );
-    }
-    if (mode === 'cluster' && servers.length > 1) {
-      throw new Problem(`${shown} is a node of a Cluster: give --redis-url once, for any node.`);
-    }
-  }
-  for (const { message } of failures) context.complain(`fenced-lock: ${message} The other nodes decide.`);
-}
-
-/** Connects to a server. If it cannot be reached, `failure` says why. @throws Problem if the URL is invalid. */
-export async function openRedis(context: Context, url: string, lasting = false): Promise<RedisServer> {
-  context.hide(url);
-  const { Cluster, Redis } = await driver();
-  const redis = clientFor(Redis, url, lasting);
-  const { failure, info } = await connected(redis);
-  // A node of a Cluster knows the other nodes.
-  const cluster = info.get('cluster_enabled') === '1' ? clusterOf(Cluster, redis, lasting) : undefined;
-  return {
-    shown: addressOf(redis),
-    place: placeOf(redis),
-    failure,
-    mode: info.get('redis_mode') ?? info.get('server_mode'),
-    client: cluster ?? redis,
-    async nodes(keyPrefix) {
-      const masters = cluster === undefined ? [] : await mastersOf(cluster, redis, keyPrefix);
-      if (masters.length > 0) return masters;
-      return [{ shown: placeOf(redis), key: freshKey(), info: () => infoOf(redis) }];
-    },
-    async close() {
-      const { status } = redis;
-      if (status === 'ready') await Promise.allSettled([cluster?.status === 'ready' && cluster.quit(), redis.quit()]);
-      cluster?.disconnect();
-      redis.disconnect();
-    },
-  };
-}
-
-/** @throws Problem if the URL is invalid. */
-function clientFor(Client: typeof Redis, url: string, lasting = false): Redis {
   refuseMalformed(url, 'Redis');
   if (!/^rediss?:\/\//.test(url)) {
     throw new Problem('The Redis URL must begin with redis:// or rediss://.', {
       remedy: `Write it as ${FORMS.redis}.`,
     });
   }
+  const driver = await driverOf();
   let redis: Redis | undefined;
   try {
-    redis = new Client(url, {
+    redis = new driver.Redis(url, {
       enableReadyCheck: false,
       maxRetriesPerRequest: 0,
       connectTimeout: WITHIN,
@@ -145,11 +70,60 @@ function clientFor(Client: typeof Redis, url: string, lasting = false): Redis {
   } catch {
     // The message of ioredis may contain parts of the URL.
   }
-  if (redis !== undefined && /^\d+$/.test(String(redis.options.db))) return redis;
-  throw new Problem(
-    'The Redis URL cannot be read: check that it is one URL, that special characters in it are percent-encoded, and that ' +
-      'its database is a number.',
-  );
+  if (redis === undefined || !/^\d+$/.test(String(redis.options.db))) {
+    throw new Problem(
+      'The Redis URL cannot be read: check that it is one URL, that special characters in it are percent-encoded, and that ' +
+        'its database is a number.',
+    );
+  }
+  const one = redis;
+  return { shown: addressOf(one), place: placeOf(one), connect: () => connect(driver.Cluster, one, lasting) };
+}
+
+/**
+ * Connects to the servers of the application: one, or independent nodes, of which a majority decides. Unreachable ones are
+ * only reported while the others are enough.
+ *
+ * @throws Problem
+ */
+export async function connectRedis(context: Context, places: readonly RedisPlace[]): Promise<readonly RedisServer[]> {
+  const names = places.map(({ shown }) => shown);
+  const twice = names.find((name, index) => names.indexOf(name) < index);
+  if (twice !== undefined) throw new Misuse(`--redis-url leads to ${twice} twice: once for each node.`);
+  const servers = await Promise.all(places.map((place) => place.connect()));
+  const failures = servers.flatMap(({ failure }) => failure ?? []);
+  const cluster = servers.length > 1 && servers.find(({ client }) => client.isCluster);
+  if (failures.length * 2 < servers.length && !cluster) {
+    for (const { message } of failures) context.complain(`fenced-lock: ${message} The other nodes decide.`);
+    return servers;
+  }
+  await Promise.all(servers.map((server) => server.close()));
+  if (cluster) throw new Problem(`${cluster.shown} is a node of a Cluster: give --redis-url once, for any node.`);
+  const [only, ...others] = failures as [Problem, ...Problem[]];
+  throw others.length === 0 ? only : new Problem(failures.map(({ message }) => message).join(' '));
+}
+
+async function connect(Client: typeof Cluster, redis: Redis, lasting: boolean): Promise<RedisServer> {
+  const { failure, info } = await connected(redis);
+  // A node of a Cluster knows the other nodes.
+  const cluster = info.get('cluster_enabled') === '1' ? clusterOf(Client, redis, lasting) : undefined;
+  return {
+    shown: addressOf(redis),
+    failure,
+    client: cluster ?? redis,
+    async nodes(keyPrefix) {
+      const masters = cluster === undefined ? [] : await mastersOf(cluster, redis, keyPrefix);
+      if (masters.length > 0) return masters;
+      return [{ shown: placeOf(redis), key: freshKey(), info: () => infoOf(redis) }];
+    },
+    async close() {
+      if (redis.status === 'ready') {
+        await Promise.allSettled([cluster?.status === 'ready' && cluster.quit(), redis.quit()]);
+      }
+      cluster?.disconnect();
+      redis.disconnect();
+    },
+  };
 }
 
 /** A Cluster client with the options of one node's URL. */
@@ -167,18 +141,12 @@ function clusterOf(Client: typeof Cluster, { options }: Redis, lasting: boolean)
   return cluster;
 }
 
-async function connected(redis: Redis): Promise<{ readonly failure: Problem | undefined; readonly info: Info }> {
+async function connected(redis: Redis): Promise<{ readonly failure?: Problem; readonly info: Info }> {
   let reason: unknown;
   redis.on('error', (error) => {
     reason = error;
   });
-  const failed = (what: string, cause: unknown) => ({
-    failure: new Problem(`Redis at ${addressOf(redis)}${what}: ${saidByRedis(cause)}.`, {
-      cause,
-      remedy: remedyFor(cause),
-    }),
-    info: new Map(),
-  });
+  const failed = (what: string, cause: unknown) => ({ failure: problemAt(redis, what, cause), info: new Map() });
   try {
     await redis.connect();
   } catch (cause) {
@@ -186,10 +154,17 @@ async function connected(redis: Redis): Promise<{ readonly failure: Problem | un
     return failed(isLoginRefused(why) ? ' refuses the login' : ' cannot be reached', why);
   }
   const info = parse(await redis.info().catch(() => ''));
-  if (reason === undefined) return { failure: undefined, info };
-  // The SELECT failed, so the client would use another database.
-  redis.disconnect();
-  return failed('', reason);
+  if (reason !== undefined) {
+    // The SELECT failed, so the client would use another database.
+    redis.disconnect();
+    return failed('', reason);
+  }
+  if ((info.get('redis_mode') ?? info.get('server_mode')) !== 'sentinel') return { info };
+  const failure = new Problem(
+    `Redis at ${addressOf(redis)} is a Sentinel, which keeps no locks: give the URL of the primary. ` +
+      'SENTINEL get-master-addr-by-name <name> says where that is.',
+  );
+  return { failure, info };
 }
 
 /** The masters that store keys of this prefix; empty if the Cluster does not tell who serves the slots. */
@@ -224,14 +199,15 @@ async function infoAt(one: Redis, address: string): Promise<Info> {
   }
 }
 
-async function infoOf(redis: Redis): Promise<Info> {
-  try {
-    return parse(await redis.info());
-  } catch (cause) {
-    throw new Problem(`Redis at ${addressOf(redis)}: ${saidByRedis(cause)}.`, { cause, remedy: remedyFor(cause) });
-  }
-}
+const infoOf = async (redis: Redis): Promise<Info> =>
+  parse(
+    await redis.info().catch((cause: unknown) => {
+      throw problemAt(redis, '', cause);
+    }),
+  );
 
+const problemAt = (redis: Redis, what: string, cause: unknown) =>
+  new Problem(`Redis at ${addressOf(redis)}${what}: ${saidByRedis(cause)}.`, { cause, remedy: remedyFor(cause) });
 const freshKey = () => `fenced-lock doctor ${crypto.randomUUID()}`;
 const addressOf = ({ options: { host = 'localhost', port = 6379 } }: Redis) => `${host}:${port}`;
 const placeOf = (redis: Redis) => (redis.options.db ? `${addressOf(redis)}/${redis.options.db}` : addressOf(redis));
@@ -239,7 +215,7 @@ const parse = (info: string): Info =>
   new Map([...info.matchAll(/^(\w+):([^\r\n]*)/gm)].map(([, name, value]) => [name ?? '', value ?? '']));
 
 /** Loaded only by commands that connect to Redis. */
-async function driver(): Promise<Pick<typeof import('ioredis'), 'Cluster' | 'Redis'>> {
+async function driverOf(): Promise<Pick<typeof import('ioredis'), 'Cluster' | 'Redis'>> {
   return await import('ioredis').catch((cause: unknown) => {
     throw new Problem('This command needs the client of Redis.', {
       cause,

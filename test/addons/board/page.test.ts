@@ -46,7 +46,7 @@ test('a page without keys says that it connects, and then that they cannot be re
   expect([says(), state.isOld]).toEqual(['Connected, but the keys cannot be read', false]);
 });
 
-const HELD = { holder: 'h', transaction: null };
+const HELD = { holder: 'h', transaction: undefined };
 test.each([
   ['whose transaction is open', { ...HELD, transaction: { pid: 4711 } }, /^Its open transaction .*4711.* is ended and/],
   [
@@ -54,7 +54,7 @@ test.each([
     HELD,
     /^No transaction of it is open in this database; .*it goes on there\./,
   ],
-  ['that nobody holds', { ...HELD, holder: null }, /^No transaction(?!.*(that holder|goes on there))/],
+  ['that nobody holds', { ...HELD, holder: undefined }, /^No transaction(?!.*(that holder|goes on there))/],
   ['that is forgotten', undefined, /^No transaction(?!.*(that holder|goes on there))/],
 ])('before a force release of a key %s, the page says what it does', (_, key, said) => {
   expect(consequences(state, key)).toMatch(said);

@@ -46,7 +46,7 @@ describeWithRedis('a board', (redis) => {
     const viewer = await Viewer.look(board);
     const seen = await viewer.until('all of it', () => {
       const found = viewer.keys.get(key);
-      return found?.waiting === 1 && found.transaction !== null && found;
+      return found?.waiting === 1 && found.transaction && found;
     });
     const { turns } = (await (await get(board, `/history?key=${key}`)).json()) as { turns: object[] };
     expect([seen.turns, turns.length]).toEqual(['1', 1]);
@@ -54,7 +54,7 @@ describeWithRedis('a board', (redis) => {
     expect(viewer.status?.health.map(({ status }) => status)).toEqual(['ok', 'ok', 'ok']);
     // And that user and those sessions may not do more (control).
     const body = { key, holder: seen.holder };
-    expect((await board(forceRequest(viewer.hello?.token, body))).status).toBe(502);
+    expect((await board(forceRequest(viewer.status?.token, body))).status).toBe(502);
     goOn.open();
     await Promise.all([working, waiting]);
     viewer.leave();

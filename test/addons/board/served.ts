@@ -39,7 +39,7 @@ export async function expectServed(origin: string, base: string, prisma: ShopCli
   expect((await force({ origin: 'https://evil.example' })).status).toBe(403);
   const answer = await force({ origin });
   expect([answer.status, await answer.json()]).toEqual([200, { released: true }]);
-  await eventually('it is told that the key is free', async () => text.includes(`"key":"${key}","holder":null`));
+  await eventually('it is told that the key is free', async () => text.includes(`"key":"${key}","waiting":0`));
 
   const monitor = await Monitor.start(inject('redis').url as string);
   const scans = async () => (await monitor.about(keyPrefix)).filter(([verb]) => verb === 'scan').length;

@@ -1,6 +1,6 @@
 import type { Board } from '../../../src/addons/board/index.js';
 import type { Row } from '../../../src/addons/board/keys.js';
-import type { Happened, Status } from '../../../src/addons/board/poller.js';
+import type { Status } from '../../../src/addons/board/poller.js';
 import { eventually } from '../../support/eventually.js';
 
 /** A key, as the page is sent it. */
@@ -19,8 +19,6 @@ export class Viewer {
   readonly told: Told[] = [];
   readonly keys = new Map<string, SentKey>();
   status: Status | undefined;
-  hello: { readonly token?: string; readonly interval: number; readonly process: boolean } | undefined;
-  happened: Happened | undefined;
   readonly #gone = new AbortController();
   #ended = false;
 
@@ -66,9 +64,7 @@ export class Viewer {
     if (event === undefined || json === undefined) return;
     const data = JSON.parse(json);
     this.told.push({ event, data });
-    if (event === 'hello') this.hello = data;
     if (event === 'status') this.status = data;
-    if (event === 'happened') this.happened = data;
     if (event !== 'keys') return;
     if (data.all) this.keys.clear();
     for (const key of data.gone) this.keys.delete(key);

@@ -1,9 +1,13 @@
+import { readFileSync } from 'node:fs';
+import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
+import { MeterProvider } from '@opentelemetry/sdk-metrics';
 import { Redis } from 'ioredis';
 import { afterAll, expect, inject, test } from 'vitest';
 import { instrumentFencedLock } from '../../../src/addons/otel/index.js';
 import { publishEvent } from '../../../src/base/events.js';
 import { LockTimeoutError, StaleTokenError, TransactionAbortedError } from '../../../src/index.js';
 import { eventually } from '../../support/eventually.js';
+import { refusedWrite } from '../../support/refused-write.js';
 import { describeWithShop, gate, Shop, STAYS } from '../../support/shop.js';
 import { Metrics } from './recorded-metrics.js';
 
@@ -19,13 +23,7 @@ describeWithShop('the metrics of locks', () => {
     const { id, key } = await shop.product(9);
     const own = { 'fenced_lock.group': group(key) };
     const sum = (name: string, attributes = {}) => telemetry.sum(`fenced_lock.${name}`, { ...own, ...attributes });
-    const times = async (name: string) => {
-      const values = (await telemetry.values(`fenced_lock.${name}`)).filter(
-        (each) => each.attributes['fenced_lock.group'] === group(key),
-      );
-      return values.map(({ value }) => value as { count: number; sum?: number });
-    };
-    return { id, key, sum, times };
+    return { id, key, sum, own };
   }
 
   test('are not begun with an option that is not known', () => {
@@ -34,7 +32,7 @@ describeWithShop('the metrics of locks', () => {
   });
 
   test('who waits and what is held is counted while it lasts, and how long that was, in seconds', async () => {
-    const { key, sum, times } = await measured();
+    const { key, sum, own } = await measured();
     const { prisma } = shop.client();
     const handle = await prisma.$lock(key);
     const since = performance.now();
@@ -48,7 +46,7 @@ describeWithShop('the metrics of locks', () => {
     await eventually('all is given back', async () => (await sum('keys.held')) === 0);
     expect(await sum('wait.duration')).toBe(3);
     expect(await sum('hold.duration', { 'fenced_lock.outcome': 'committed' })).toBe(3);
-    for (const { sum = 0 } of await times('wait.duration')) expect(sum).toBeLessThan(3 * passed);
+    expect(await telemetry.total('fenced_lock.wait.duration', own)).toBeLessThan(3 * passed);
   });
 
   test('turns are counted by how they came: alone, locally, and from another process', async () => {
@@ -86,13 +84,7 @@ describeWithShop('the metrics of locks', () => {
 
   test('stale writes that were refused are counted', async () => {
     const { id, key, sum } = await measured();
-    const [slow, fast] = [shop.client().prisma, shop.client().prisma];
-    const write = { where: { id }, data: { quantity: { decrement: 1 } } };
-    const stale = slow.$withLock(key, async (tx) => {
-      await fast.$withLock(`${key}:other`, (other) => other.stock.update(write), { nested: 'allow' });
-      await tx.stock.update(write);
-    });
-    await expect(stale).rejects.toThrow(StaleTokenError);
+    expect(await refusedWrite(shop.client().prisma, shop.client().prisma, id, key)).toBeInstanceOf(StaleTokenError);
     expect(await sum('stale_writes')).toBe(1);
     expect(await sum('hold.duration', { 'fenced_lock.outcome': 'rolled-back' })).toBe(1);
   });
@@ -162,5 +154,37 @@ describeWithShop('the metrics of locks', () => {
     const before = await alone.sum('fenced_lock.turns', {});
     await prisma.$withLock(key, () => {});
     expect(await alone.sum('fenced_lock.turns', {})).toBe(before);
+  });
+
+  test('the dashboard for Grafana asks for what a Prometheus exporter gives, and for all of it', async () => {
+    const exporter = new PrometheusExporter({ preventServerStart: true });
+    const meters = new MeterProvider({ readers: [exporter] });
+    const end = instrumentFencedLock({ tracer: false, meter: meters.getMeter('test') });
+    const [holder, contender] = [shop.client().prisma, shop.client().prisma];
+    const { id, key } = await shop.product(1);
+    await refusedWrite(holder, contender, id, key);
+    const handle = await holder.$lock(key);
+    await contender.$withLock(key, () => {}, { waitTime: 10 }).catch(() => {});
+    await handle.release();
+    // Each of these takes a fault, as above.
+    publishEvent({ type: 'lease-lost', key, error: undefined });
+    publishEvent({ type: 'backend-ended', key, pid: 1 });
+    publishEvent({ type: 'release-failed', key, error: undefined });
+    publishEvent({ type: 'commit-resolved', key, outcome: 'unknown' });
+    const scraped = await new Promise<string>((resolve) => {
+      const response = { setHeader() {}, end: resolve };
+      exporter.getMetricsRequestHandler({} as never, response as never);
+    });
+    end();
+    await meters.shutdown();
+    // Another exporter names the unit, too.
+    const { panels, templating } = JSON.parse(readFileSync('docs/grafana/fenced-lock.json', 'utf8'));
+    const dashboard = JSON.stringify([panels, templating]).replaceAll('(_seconds)?', '');
+    const asked = new Set(dashboard.match(/fenced_lock_\w+/g));
+    for (const label of ['fenced_lock_group', 'fenced_lock_via']) {
+      expect([label, asked.delete(label), scraped.includes(`${label}="`)]).toEqual([label, true, true]);
+    }
+    const given = [...scraped.matchAll(/^(fenced_lock_\w+)\{/gm)].map(([, name = '']) => name.replace('_seconds', ''));
+    expect(asked).toEqual(new Set(given.filter((name) => !/_(count|sum)$/.test(name))));
   });
 });

@@ -29,17 +29,6 @@ describeOfEachKind('transactions of one client on a model without a guard, at wo
       expect(await shop.row(id)).toEqual({ quantity: 10 - (products.length - at), fence: tokens.get(id) });
     }
   });
-
-  test('a stale write of one is refused, and the write of another one is not', async () => {
-    const [stale, fresh] = [await shop.product(10), await shop.product(10)];
-    await shop.admin.query('UPDATE "Stock" SET fence = 9000000000000000000 WHERE id = $1', [stale.id]);
-    const sell = ({ id, key }: typeof stale) =>
-      prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
-    const [refused, sold] = await Promise.allSettled([sell(stale), sell(fresh)]);
-    expect(refused).toMatchObject({ status: 'rejected', reason: { code: 'STALE_TOKEN' } });
-    expect(sold).toMatchObject({ status: 'fulfilled' });
-    expect((await shop.row(fresh.id))?.quantity).toBe(9);
-  });
 });
 
 describeWithShop('a version of Prisma that does not tell the id of a transaction', () => {
@@ -73,11 +62,5 @@ describeWithShop('a version of Prisma that does not tell the id of a transaction
     await expect(held).rejects.toBeInstanceOf(InvalidOptionError);
     await expect(held).rejects.toThrow('does not tell the id of a transaction');
     expect((await shop.row(id))?.quantity).toBe(10);
-  });
-
-  test('is served where no model needs its condition', async () => {
-    const { id, key } = await shop.product(10);
-    await withoutIds({ models: [] }).$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
-    expect((await shop.row(id))?.quantity).toBe(9);
   });
 });

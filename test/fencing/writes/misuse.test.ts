@@ -64,8 +64,6 @@ describeWithShop('misuse is noticed', () => {
 
   const IN_ARRAYS: Record<string, (tx: LockTx<ShopClient>, id: number) => Array<Prisma.PrismaPromise<unknown>>> = {
     writes: (tx, id) => [tx.stock.update(set(id)), tx.order.create({ data: { buyer: 'x', quantity: 1, stockId: id } })],
-    'a write and a read': (tx, id) => [tx.stock.count(), tx.stock.update(set(id))],
-    'raw SQL': (tx, id) => [tx.$executeRaw`UPDATE "Stock" SET quantity = 0 WHERE id = ${id}`],
     'a write among those of the client': (tx, id) => [plain.stock.count(), tx.stock.update(set(id))],
   };
 
@@ -94,8 +92,6 @@ describeWithShop('misuse is noticed', () => {
   const RAW_WRITES = [
     '/* c */ UPDATE "Stock" SET quantity = 0 WHERE id = $1 RETURNING id',
     'EXPLAIN (COSTS off, ANALYZE) UPDATE "Stock" SET quantity = 0 WHERE id = $1',
-    'EXPLAIN (ANALYZE true) WITH x AS (UPDATE "Stock" SET quantity = 0 WHERE id = $1 RETURNING id) SELECT id FROM x',
-    'WITH x AS (SELECT $1::int AS id) UPDATE "Stock" SET quantity = 0 FROM x WHERE "Stock".id = x.id RETURNING x.id',
     'WITH x AS (UPDATE "Stock" SET quantity = 0 WHERE id = $1 RETURNING id) SELECT id FROM x',
     'WITH x AS MATERIALIZED ( /* c */ DELETE FROM "Stock" WHERE id = $1 RETURNING id) SELECT id FROM x',
   ];
@@ -110,8 +106,6 @@ describeWithShop('misuse is noticed', () => {
 
   test.each([
     "SELECT '/* c */ UPDATE' AS said WHERE $1 > 0",
-    'SELECT id AS "; UPDATE" FROM "Stock" WHERE id = $1',
-    'SELECT $1::int AS id, $$; DELETE FROM "Stock"$$ AS said',
     '/* UPDATE */ SELECT id -- ; DELETE FROM "Stock"\n FROM "Stock" WHERE id = $1',
     'EXPLAIN UPDATE "Stock" SET quantity = 0 WHERE id = $1',
     'WITH x AS (SELECT id FROM "Stock" WHERE id = $1 FOR UPDATE) SELECT id FROM x',

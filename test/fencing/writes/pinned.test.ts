@@ -2,7 +2,7 @@ import pg from 'pg';
 import { beforeAll, expect, test } from 'vitest';
 import { StaleTokenError } from '../../../src/index.js';
 import { Prisma } from '../../generated/fence/client.js';
-import { describeOfEachKind, ofKind } from '../../support/client-kinds.js';
+import { describeOfEachKind } from '../../support/client-kinds.js';
 import { type FenceTx, FenceWorld, FRESHER } from '../../support/fence-world.js';
 import { describeWithShop, Shop, type ShopClient } from '../../support/shop.js';
 import { raise } from './rows.js';
@@ -150,72 +150,6 @@ describeOfEachKind('a write of a model without a guard', (kind) => {
     expect(await client.word.count({ where: { value: { not: 2 } } })).toBe(before);
   });
 
-  const CLAIMING: Record<string, (tx: FenceTx, memberId: number) => PromiseLike<unknown>> = {
-    'update, with a relation': (tx, memberId) =>
-      tx.note.update({
-        where: { title: { name: 'n', number: 1 }, memberId, member: { id: memberId } },
-        data: { value: 5 },
-      }),
-    upsert: (tx, memberId) =>
-      tx.note.upsert({
-        where: { memberId_number: { memberId, number: 1 }, number: 1, value: { gte: 1 }, fence: 0n },
-        update: { value: 5 },
-        create: { memberId, number: 100, name: 'made', value: 5 },
-      }),
-    'delete, with an include': (tx, memberId) =>
-      tx.note.delete({
-        where: { memberId_number: { memberId, number: 1 }, number: { lt: 2 }, NOT: { fence: { gt: 0n } } },
-        include: { member: true },
-      }),
-    'delete, and a relation of it': (tx, memberId) =>
-      tx.note.delete({ where: { memberId_number: { memberId, number: 1 } } }).member(),
-  };
-
-  test.each(Object.entries(CLAIMING))(
-    'claims the row that Prisma would look up, and writes that one, whatever the claim has changed: %s',
-    async (of, write) => {
-      const statements: string[] = [];
-      const client = ofKind(
-        kind,
-        world.loggedClient((text) => statements.push(text)),
-      );
-      const { id } = await client.member.create({ data: { name: name(), value: 1 } });
-      const notes = [1, 50].map((number) => ({ memberId: id, number, name: number === 1 ? 'n' : 'other', value: 1 }));
-      await client.note.createMany({ data: notes });
-      await client.$withLock(`member:${id}`, async (tx) => {
-        await tx.member.count();
-        statements.length = 0;
-        await write(tx, id);
-      });
-      expect(statements[0]).toMatch(/^UPDATE "people"."Note" SET "fence" = \$1 WHERE/);
-      const rows = await client.note.findMany({ where: { memberId: id }, orderBy: { name: 'asc' } });
-      const other = { name: 'other', number: 50, value: 1 };
-      expect(rows).toMatchObject(of.startsWith('delete') ? [other] : [{ name: 'n', value: 5 }, other]);
-      await client.note.deleteMany({ where: { memberId: id } });
-    },
-  );
-
-  test('is one statement, if Prisma makes one of it, and a look behind one of many', async () => {
-    const statements: string[] = [];
-    const client = ofKind(
-      kind,
-      world.loggedClient((text) => statements.push(text.slice(0, 6))),
-    );
-    const { ids } = await members();
-    const where = { AND: [{ value: 1 }, { OR: [{ id: ids[0] }, { NOT: { value: { gt: 0 } } }] }] };
-    const sent = (write: (tx: FenceTx) => Promise<unknown>) =>
-      client.$withLock('statements', async (tx) => {
-        await tx.member.count();
-        statements.length = 0;
-        await write(tx);
-        return [...statements];
-      });
-    expect(await sent((tx) => tx.member.update({ where: { id: ids[0], ...where }, data: { name: name() } }))).toEqual([
-      'UPDATE',
-    ]);
-    expect(await sent((tx) => tx.member.updateMany({ where, data: { value: 4 } }))).toEqual(['UPDATE', 'SELECT']);
-  });
-
   test.each(['updateMany', 'updateManyAndReturn', 'deleteMany'] as const)(
     'of rows that are found by what it changes skips no fresher one: %s',
     async (operation) => {
@@ -260,45 +194,6 @@ describeOfEachKind('a write of a model without a guard', (kind) => {
       expect((await left())[0]).toEqual({ value: 50 });
     },
   );
-
-  test('keeps values of columns that are objects, as Prisma stores them', async () => {
-    const client = world.client();
-    class Price {
-      toJSON = () => ({ cents: 1250, at: new Date(0) });
-    }
-    const data = {
-      at: new Date(0),
-      list: [{ deep: [1, null] }],
-      toJSON: 'a field',
-      price: new Price(),
-      // Prisma itself gives an extension a copy of it, on which `toJSON` throws.
-      ...(kind === 'plain' && { url: new URL('http://a/') }),
-    };
-    const made = await client.$withLock('values', (tx) =>
-      tx.word.create({ data: { name: name(), value: 1, data: data as never } }),
-    );
-    expect(made.data).toEqual(JSON.parse(JSON.stringify(data)));
-    const same = { id: made.id, where: { equals: client.word.fields.set } };
-    await client.$withLock('values', (tx) =>
-      tx.word.updateMany({ where: same, data: { data: Prisma.DbNull, value: 2 } }),
-    );
-    expect(await client.word.findUnique({ where: { id: made.id } })).toMatchObject({ data: null, value: 2 });
-  });
-
-  const FENCE_GIVEN: Record<string, (tx: FenceTx) => Promise<unknown>> = {
-    create: (tx) => tx.tag.create({ data: { name: 'x', value: 1, fence: 1n } }),
-    createMany: (tx) => tx.tag.createMany({ data: [{ name: 'x', value: 1, fence: 1n }] }),
-    update: (tx) => tx.tag.update({ where: { id: 1 }, data: { fence: 1n } }),
-    updateMany: (tx) => tx.tag.updateMany({ where: { id: 1 }, data: { fence: { increment: 1 } } }),
-    upsert: (tx) => tx.tag.upsert({ where: { id: 1 }, update: { fence: 1n }, create: { name: 'x', value: 1 } }),
-  };
-
-  test.each(Object.entries(FENCE_GIVEN))('may not set the fence itself: %s', async (_, write) => {
-    await expect(world.client().$withLock('fence', write)).rejects.toMatchObject({
-      code: 'INVALID_OPTION',
-      option: 'Tag.fence',
-    });
-  });
 });
 
 describeWithShop('a fresher row that comes behind a claim which met none', () => {

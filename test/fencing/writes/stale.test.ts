@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-import { StaleTokenError, toFencedLockError } from '../../../src/index.js';
+import { StaleTokenError } from '../../../src/index.js';
 import { FenceWorld, FRESHER } from '../../support/fence-world.js';
 import { describeWithShop, Shop } from '../../support/shop.js';
 import { beginAgain } from './rows.js';
@@ -44,25 +44,6 @@ for (const guard of [undefined, 'prove'] as const) {
       expect(shown).not.toContain('Run the work again, under a fresh token');
       if (guard !== undefined) expect(shown).toContain('A handle keeps its token: release it, and take a new one.');
       await handle.release();
-    });
-
-    test('the function can tell it from other errors by toFencedLockError', async () => {
-      await fresherTag();
-      let inside: unknown;
-      const held = world.client().$withLock('stale', async (tx) => {
-        try {
-          await tx.tag.update({ where: { id: 1 }, data: { value: 2 } });
-        } catch (error) {
-          inside = error;
-          throw error;
-        }
-      });
-      const outside = await held.catch((error: unknown) => error);
-      expect(inside).toMatchObject({ code: 'STALE_TOKEN' });
-      expect(outside).toBeInstanceOf(StaleTokenError);
-      expect(toFencedLockError(inside)).toBe(outside);
-      for (const error of [inside, outside]) expect(JSON.stringify(error)).toContain(`"fence":"${FRESHER}"`);
-      expect(toFencedLockError(new Error('no sale'))).toBeUndefined();
     });
 
     // Without a guard there is nothing that would notice.

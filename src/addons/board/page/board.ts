@@ -51,7 +51,7 @@ function connect(): void {
     // The browser tries again after a lost connection, but not after an answer such as 502.
     if (source.readyState === EventSource.CLOSED) setTimeout(connect, RETRY);
   });
-  for (const name of ['hello', 'keys', 'status', 'happened']) {
+  for (const name of ['keys', 'status']) {
     source.addEventListener(name, ({ data }) => {
       state.isConnected = true;
       state.apply(name, JSON.parse(data));

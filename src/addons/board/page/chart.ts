@@ -1,7 +1,5 @@
 // Bars, drawn as SVG. Positions are attributes: the page allows no inline style.
 
-import type { Key } from './state.js';
-
 const SVG = 'http://www.w3.org/2000/svg';
 
 /** A bar for each count. `most`: what the highest bar stands for; charts beside each other have one scale. */
@@ -25,10 +23,4 @@ export function bars(counts: readonly number[], most: number, label: string, hei
     svg.append(bar);
   });
   return svg;
-}
-
-export function highest(keys: readonly Key[]): number {
-  let most = 1;
-  for (const { bars } of keys) for (const count of bars) most = Math.max(most, count);
-  return most;
 }

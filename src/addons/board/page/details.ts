@@ -1,24 +1,18 @@
 // One key, with what can be done about it.
 
 import type { BoardTurn } from '../source.js';
-import { bars, highest } from './chart.js';
+import { bars } from './chart.js';
 import type { Key, State } from './state.js';
-import { byId, clock, counted, duration, element, number, redraw, shown } from './text.js';
+import { byId, clock, counted, duration, element, number, redraw, shown, shownText } from './text.js';
 import { consequences, oldFacts } from './words.js';
 
 /** So often the last turns of the key are asked for at most; milliseconds. */
 const TURNS_EVERY = 1_000;
 
-type Holder = Pick<Key, 'holder' | 'process'>;
-
 export class Details {
   readonly #dialog: HTMLDialogElement = byId('details');
   readonly #state: State;
   #key: string | undefined;
-  /** From whom the key is about to be taken: the user is asked to confirm it. */
-  #asked: Holder | undefined;
-  /** What the key was when its last turns were asked for, and when that was. */
-  #turnsOf = '';
   #turnsAt = 0;
 
   constructor(state: State) {
@@ -27,40 +21,33 @@ export class Details {
       this.#key = undefined;
     });
     byId('close').addEventListener('click', () => this.#dialog.close());
-    byId('ask').addEventListener('click', () => {
-      const { holder = null, process = null } = this.#present ?? {};
-      this.#ask({ holder, process });
-      // Not the one that does it.
-      byId('no').focus();
-    });
-    byId('no').addEventListener('click', () => this.#ask(undefined));
-    byId('yes').addEventListener('click', () => this.#take());
+    byId('take').addEventListener('click', () => this.#take());
   }
 
   open(key: string): void {
     this.#key = key;
-    this.#turnsOf = '';
-    this.#turnsAt = 0;
+    this.#turnsAt = Number.NEGATIVE_INFINITY;
     redraw(byId('details-title'), key, () => [shown(key)]);
     redraw(byId('turns'), 'Reading …', () => [element('li', { class: 'quiet' }, 'Reading …')]);
-    this.#ask(undefined);
+    redraw(byId('said'), '');
+    this.draw();
     this.#dialog.showModal();
   }
 
   draw(): void {
     if (this.#key === undefined) return;
-    const [key, inProcess] = [this.#present, this.#state.hello?.process === true];
+    const key = this.#present;
+    const { happened, token } = this.#state.status ?? {};
     redraw(byId('old'), oldFacts(this.#state));
     byId('old').hidden = !this.#state.isOld;
     redraw(byId('chart'), key?.bars ?? null, () =>
-      key ? [bars(key.bars, highest([key]), `${counted(key.total, 'turn')} in five minutes`, 64)] : ['none'],
+      key ? [bars(key.bars, Math.max(1, ...key.bars), `${counted(key.total, 'turn')} in five minutes`, 64)] : ['none'],
     );
-    this.#drawFacts(key, inProcess);
+    this.#drawFacts(key);
     this.#drawWaiters(key);
-    byId('own-turns').hidden = !inProcess;
-    byId('force').hidden = this.#state.hello?.token === undefined;
-    redraw(byId('consequences'), consequences(this.#state, key));
-    void this.#readTurns(this.#key, key ? `${key.turns} ${key.transaction?.pid}` : 'none');
+    byId('own-turns').hidden = happened === undefined;
+    byId('force').hidden = token === undefined;
+    void this.#readTurns(this.#key);
   }
 
   /** `undefined`: free, and without turns in the last minutes. */
@@ -68,17 +55,17 @@ export class Details {
     return this.#state.keys.get(this.#key ?? '');
   }
 
-  #drawFacts(key: Key | undefined, inProcess: boolean): void {
-    const left = key?.holder == null ? undefined : Math.max(0, key.endsAt - performance.now());
+  #drawFacts(key: Key | undefined): void {
+    const left = key?.holder === undefined ? undefined : Math.max(0, key.endsAt - performance.now());
     const ends = this.#state.isOld ? 'unknown' : `${duration(left ?? 0)}, unless it is renewed`;
-    const callers = inProcess ? `, and ${counted(key?.callers ?? 0, 'caller')} in this process` : '';
-    const admitted = key?.admittedAt == null ? '' : `, admitted at ${clock(key.admittedAt)}`;
+    const callers = this.#state.status?.happened ? `, and ${counted(key?.callers ?? 0, 'caller')} in this process` : '';
+    const admitted = key?.admittedAt === undefined ? '' : `, admitted at ${clock(key.admittedAt)}`;
     const transaction = key?.transaction;
     const facts: Readonly<Record<string, string | HTMLElement>> = {
-      Holder: key?.holder == null ? 'free' : whoHas(key),
+      Holder: key?.holder === undefined ? 'free' : shown(holderOf(key)),
       'Lease ends in': left === undefined ? '–' : ends,
       Waiting: `${counted(key?.waiting ?? 0, 'process', 'processes')}${callers}`,
-      Token: key?.token == null ? 'none' : `${key.token}${admitted}`,
+      Token: key?.token === undefined ? 'none' : `${key.token}${admitted}`,
       Turns: key ? number(Number(key.turns)) : '–',
       Transaction: transaction ? `open since ${clock(transaction.since)}, Postgres backend ${transaction.pid}` : 'none',
       Problem: key?.problem ? shown(key.problem) : 'none',
@@ -100,18 +87,15 @@ export class Details {
     const isInOrder = !this.#state.status?.redis.some(({ role }) => /^node \d/.test(role));
     redraw(byId('waiters-title'), isInOrder ? 'Who waits, the next one first' : 'Who waits, in no order');
     redraw(byId('waiters'), [waiters, waiting], () => {
-      const places = waiters.map((name) => element('li', {}, name === null ? 'a process without a name' : shown(name)));
+      const places = waiters.map((name) => element('li', {}, shown(name ?? 'a process without a name')));
       const others = waiting - waiters.length;
       return others > 0 ? [...places, element('li', { class: 'quiet' }, `and ${number(others)} more`)] : places;
     });
   }
 
-  /** Reads the last turns if the key has had others since they were read. */
-  async #readTurns(name: string, state: string): Promise<void> {
-    const now = performance.now();
-    if (state === this.#turnsOf || now - this.#turnsAt < TURNS_EVERY) return;
-    this.#turnsAt = now;
-    this.#turnsOf = state;
+  async #readTurns(name: string): Promise<void> {
+    if (performance.now() - this.#turnsAt < TURNS_EVERY) return;
+    this.#turnsAt = performance.now();
     const { turns = [], error = 'No turn is remembered.' } = await asked(`history?key=${encodeURIComponent(name)}`);
     // The dialog was closed meanwhile, or shows another key.
     if (this.#key !== name) return;
@@ -120,30 +104,20 @@ export class Details {
     );
   }
 
-  /** The second step of a force release says what will be done, to whom. In the first one nothing is asked. */
-  #ask(from: Holder | undefined, said = ''): void {
-    this.#asked = from;
-    byId('ask').hidden = from !== undefined;
-    byId('question').hidden = byId('yes').hidden = byId('no').hidden = from === undefined;
-    if (from) redraw(byId('from'), from, () => [from.holder === null ? 'its next holder' : whoHas(from)]);
-    redraw(byId('said'), said);
-    this.draw();
-  }
-
+  /** Nothing is taken but from the holder that the question has named. */
   async #take(): Promise<void> {
-    const [key, from] = [this.#key, this.#asked];
-    if (from === undefined) return;
-    this.#asked = undefined;
+    const [name, key] = [this.#key, this.#present];
+    const from = key?.holder === undefined ? 'its next holder' : shownText(holderOf(key));
+    if (!confirm(`Take this key from ${from}?\n\n${consequences(this.#state, key)}`)) return;
     redraw(byId('said'), 'Releasing …');
     const { released, error } = await asked('force-release', {
       method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-fenced-lock-board': this.#state.hello?.token ?? '' },
-      body: JSON.stringify({ key, holder: from.holder }),
+      headers: { 'content-type': 'application/json', 'x-fenced-lock-board': this.#state.status?.token ?? '' },
+      body: JSON.stringify({ key: name, holder: key?.holder ?? null }),
     });
     // The dialog was closed meanwhile, or shows another key.
-    if (this.#key !== key) return;
-    this.#ask(undefined, error ?? (released ? 'The key was taken from its holder.' : 'The key was free already.'));
-    byId('ask').focus();
+    if (this.#key !== name) return;
+    redraw(byId('said'), error ?? (released ? 'The key was taken from its holder.' : 'The key was free already.'));
   }
 }
 
@@ -163,19 +137,22 @@ async function asked(path: string, init?: RequestInit): Promise<Answer> {
 
 function turnItem({ turn, token, admittedAt, duration: took, outcome, process, error }: BoardTurn): HTMLElement {
   const end = outcome.replaceAll('-', ' ');
-  const more = [token && `token ${token}`, took !== null && `in ${duration(took)}`, process && `by ${process}`];
+  const more = [token && `token ${token}`, took !== undefined && `in ${duration(took)}`, process && `by ${process}`];
   return element(
     'li',
     {},
-    element('time', {}, admittedAt === null ? '–' : clock(admittedAt)),
-    element('span', {}, turn === null ? '–' : `turn ${turn}`),
-    element('span', { class: outcome === 'committed' ? '' : 'bad' }, shown(error === null ? end : `${end}: ${error}`)),
+    element('time', {}, admittedAt === undefined ? '–' : clock(admittedAt)),
+    element('span', {}, turn === undefined ? '–' : `turn ${turn}`),
+    element(
+      'span',
+      { class: outcome === 'committed' ? '' : 'bad' },
+      shown(error === undefined ? end : `${end}: ${error}`),
+    ),
     element('span', { class: 'said' }, shown(more.filter(Boolean).join(', '))),
   );
 }
 
 /** The name of its process, if it is known, with its id in brackets. */
-function whoHas({ holder, process }: Holder): HTMLElement {
-  const id = element('span', { class: 'mono' }, shown(holder ?? ''));
-  return process === null ? id : element('span', {}, shown(process), ' (', id, ')');
+function holderOf({ holder = '', process }: Key): string {
+  return process === undefined ? holder : `${process} (${holder})`;
 }

@@ -1,6 +1,6 @@
 // The table of keys. One page of it is in the document, whatever there is behind it.
 
-import { bars, highest } from './chart.js';
+import { bars } from './chart.js';
 import type { Key, State } from './state.js';
 import { byId, counted, duration, element, number, redraw, shown, shownText } from './text.js';
 
@@ -16,7 +16,7 @@ const ORDERS: Readonly<Record<string, (one: Key, other: Key) => number>> = {
 };
 
 function endOf({ holder, endsAt }: Key): number {
-  return holder === null ? Number.MAX_VALUE : endsAt;
+  return holder === undefined ? Number.MAX_VALUE : endsAt;
 }
 
 export class KeyTable {
@@ -48,7 +48,7 @@ export class KeyTable {
     this.#page = Math.min(Math.max(0, this.#page), pages - 1);
     const from = this.#page * PAGE;
     const here = found.slice(from, from + PAGE).flatMap((key) => keys.get(key) ?? []);
-    const most = highest(here);
+    const most = Math.max(1, ...here.flatMap(({ bars }) => bars));
     here.forEach((key, at) => {
       const slot = this.#slots[at] ?? newRow(this.#onOpen);
       this.#slots[at] = slot;
@@ -108,17 +108,17 @@ function newRow(onOpen: (key: string) => void) {
       ` ${number(key.total)}`,
     ]);
     redraw(holder, [key.holder, key.process, key.problem], () => [holderOf(key)]);
-    redraw(lease, key.holder === null ? '–' : isOld ? '?' : leftOf(key));
+    redraw(lease, key.holder === undefined ? '–' : isOld ? '?' : leftOf(key));
     redraw(waiting, number(key.waiting));
-    waiting.classList.toggle('warm', key.waiting > 0);
+    waiting.classList.toggle('warning', key.waiting > 0);
     redraw(token, key.token ?? '–');
   };
   return { row, draw };
 }
 
 function holderOf({ holder, process, problem }: Key): HTMLElement {
-  if (holder === null) return element('span', { class: 'quiet' }, problem === null ? 'free' : 'not a lease');
-  return process === null ? element('span', { class: 'mono' }, shown(holder)) : shown(process);
+  if (holder === undefined) return element('span', { class: 'quiet' }, problem === undefined ? 'free' : 'not a lease');
+  return process === undefined ? element('span', { class: 'mono' }, shown(holder)) : shown(process);
 }
 
 function leftOf({ endsAt }: Key): string {

@@ -1,6 +1,7 @@
 // What stands around the table.
 
-import type { Happened, Status } from '../poller.js';
+import type { Status } from '../poller.js';
+import type { Happened } from '../process.js';
 import type { ServerState } from '../source.js';
 import { bars } from './chart.js';
 import type { Passed, State } from './state.js';
@@ -10,17 +11,17 @@ import { byId, clock, counted, duration, element, number, redraw, shown } from '
 const LONGEST = 20;
 
 export function drawPanels(state: State): void {
-  const { status, hello, tokens, happened } = state;
+  const { status, tokens } = state;
   document.body.classList.toggle('stale', state.isOld);
   drawFigures(state);
   list('tokens', tokens, tokenItem, 'None since this page was opened.');
-  const inProcess = hello?.process === true;
-  byId('note').hidden = byId('waits-card').hidden = byId('happened-card').hidden = !inProcess;
+  if (status === undefined) return;
+  const { happened } = status;
+  byId('note').hidden = byId('waits-card').hidden = byId('happened-card').hidden = happened === undefined;
   if (happened) {
-    list('happened', happened.happened, happeningItem, 'Nothing since the board was opened.');
+    list('happened', happened.events, happeningItem, 'Nothing since the board was opened.');
     drawWaits(happened.waits);
   }
-  if (status === undefined) return;
   drawTrouble(status);
   drawHealth(status);
   list('postgres', status.postgres ? [status.postgres] : [], serverItem, 'Not known yet.');
@@ -28,7 +29,7 @@ export function drawPanels(state: State): void {
   redraw(
     byId('cost'),
     'The servers are read only while this page is open, once for all who have it open: ' +
-      `every ${duration(hello?.interval ?? 0)}. The last read took ${duration(status.took)}.`,
+      `every ${duration(status.interval)}. The last read took ${duration(status.took)}.`,
   );
 }
 
@@ -36,17 +37,17 @@ function list<T>(id: string, items: readonly T[], itemOf: (item: T) => Node, non
   redraw(byId(id), items, () => (items.length === 0 ? [element('li', { class: 'quiet' }, none)] : items.map(itemOf)));
 }
 
-function drawFigures({ keys, known, rate, happened, hello }: State): void {
+function drawFigures({ keys, known, rate, status }: State): void {
   const all = [...keys.values()];
   const waiting = all.reduce((sum, key) => sum + key.waiting, 0);
   const figures: (readonly [name: string, value: string, kind: string])[] = [
-    ['keys held', known ? number(all.filter(({ holder }) => holder !== null).length) : '–', ''],
-    ['processes waiting', known ? number(waiting) : '–', waiting > 0 ? 'warm' : ''],
+    ['keys held', known ? number(all.filter(({ holder }) => holder !== undefined).length) : '–', ''],
+    ['processes waiting', known ? number(waiting) : '–', waiting > 0 ? 'warning' : ''],
     ['turns a second', known ? (rate < 10 ? rate.toFixed(1) : number(Math.round(rate))) : '–', ''],
   ];
-  if (happened && hello?.process) {
-    const { timeouts, refused, lost } = happened;
-    figures.push(['timeouts\u00A0*', number(timeouts), timeouts > 0 ? 'warm' : '']);
+  if (status?.happened) {
+    const { timeouts, refused, lost } = status.happened;
+    figures.push(['timeouts\u00A0*', number(timeouts), timeouts > 0 ? 'warning' : '']);
     figures.push(['stale writes refused\u00A0*', number(refused), refused > 0 ? 'bad' : '']);
     figures.push(['leases lost\u00A0*', number(lost), lost > 0 ? 'bad' : '']);
   }
@@ -57,34 +58,29 @@ function drawFigures({ keys, known, rate, happened, hello }: State): void {
   );
 }
 
-function drawTrouble({ trouble, missing, seenAt }: Status): void {
+function drawTrouble({ trouble, seenAt }: Status): void {
   // Without trouble each status has another time.
-  redraw(byId('trouble'), [trouble, missing, trouble && seenAt], () => {
-    const banners = missing.map((text) => banner('Not all keys are here.', text));
-    if (trouble === undefined) return banners;
+  redraw(byId('trouble'), [trouble, trouble && seenAt], () => {
+    if (trouble === undefined) return [];
     const shows = seenAt === undefined ? '' : `What you see is from ${clock(seenAt)}. `;
-    return [banner('The keys cannot be read:', `${trouble}. ${shows}The board tries again.`), ...banners];
+    const title = element('strong', {}, 'The keys cannot be read:');
+    return [element('p', { class: 'banner' }, title, ' ', shown(`${trouble}. ${shows}The board tries again.`))];
   });
-}
-
-function banner(title: string, text: string): HTMLElement {
-  return element('p', { class: 'banner' }, element('strong', {}, title), ' ', shown(text));
 }
 
 function drawHealth({ health, trouble }: Status): void {
   redraw(byId('health'), [health, trouble === undefined], () => {
     if (health.length === 0) return ['Checking the servers …'];
-    const ill = health.filter(({ status }) => status !== 'ok');
+    const faults = health.filter(({ status }) => status === 'fault');
     const well = health.filter(({ status }) => status === 'ok').map(({ message }) => message);
     // In trouble the next check, which tells where it is, has not ended yet.
     const all = trouble === undefined ? 'All is well. ' : 'At the last check: ';
     const rest = well.length > 0 ? 'The rest is well. ' : '';
-    const faults = ill.map(({ status, message, remedy }) => {
-      const [kind, title] = status === 'fault' ? ['bad', 'Fault: '] : ['warning', 'Warning: '];
+    const lines = faults.map(({ message, remedy }) => {
       const text = remedy === undefined ? message : `${message} What to do: ${remedy}`;
-      return element('p', { class: `dot ${kind}` }, element('strong', {}, title), shown(text));
+      return element('p', { class: 'dot bad' }, element('strong', {}, 'Fault: '), shown(text));
     });
-    return [...faults, element('p', {}, element('strong', {}, ill.length === 0 ? all : rest), shown(well.join(' ')))];
+    return [...lines, element('p', {}, element('strong', {}, faults.length === 0 ? all : rest), shown(well.join(' ')))];
   });
 }
 
@@ -114,7 +110,7 @@ function tokenItem({ key, token, turns, at }: Passed): HTMLElement {
   return element('li', {}, element('time', {}, clock(at)), shown(key), element('span', {}, text));
 }
 
-function happeningItem({ type, bad, at, key, text }: Happened['happened'][number]): HTMLElement {
+function happeningItem({ type, bad, at, key, text }: Happened['events'][number]): HTMLElement {
   return element(
     'li',
     { class: 'event' },

@@ -1,7 +1,7 @@
 // What the server has told, and nothing about how it is shown.
 
 import type { Row } from '../keys.js';
-import type { Happened, Status } from '../poller.js';
+import type { Status } from '../poller.js';
 
 /** How long a bar of a chart is; seconds. As in src/addons/board/keys.ts. */
 const BAR = 5;
@@ -22,13 +22,6 @@ export interface Passed {
   readonly at: number;
 }
 
-interface Hello {
-  readonly interval: number;
-  /** Only if keys may be taken from their holders. */
-  readonly token?: string;
-  readonly process: boolean;
-}
-
 interface Change {
   readonly all?: boolean;
   readonly keys: readonly (Row & { readonly expiresIn: number })[];
@@ -44,14 +37,10 @@ export class State {
   isConnected: boolean | undefined;
   /** When the keys were seen last. */
   seenAt: number | undefined;
-  hello: Hello | undefined;
-  happened: Happened | undefined;
   /** The newest first. */
   readonly tokens: Passed[] = [];
 
   apply(event: string, data: unknown): void {
-    if (event === 'hello') this.hello = data as Hello;
-    if (event === 'happened') this.happened = data as Happened;
     if (event === 'keys') this.#change(data as Change);
     if (event === 'status') {
       this.status = data as Status;
@@ -83,7 +72,7 @@ export class State {
       const before = this.keys.get(row.key);
       const total = row.bars.reduce((sum, turns) => sum + turns, 0);
       this.keys.set(row.key, { ...row, endsAt: performance.now() + expiresIn, total });
-      if (all || row.token === null || row.token === before?.token) continue;
+      if (all || row.token === undefined || row.token === before?.token) continue;
       const turns = before === undefined ? 1 : Number(BigInt(row.turns) - BigInt(before.turns));
       this.tokens.unshift({ key: row.key, token: row.token, turns: Math.max(1, turns), at: Date.now() });
       this.tokens.splice(TOKENS);

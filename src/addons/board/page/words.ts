@@ -28,10 +28,10 @@ export function oldFacts(state: State): string {
 
 /** What a force release does with what is known of the key now. */
 export function consequences(state: State, key: Key | undefined): string {
-  const isHeld = key?.holder != null;
+  const isHeld = key?.holder !== undefined;
   const elsewhere = isHeld ? ' If it works in another one, it goes on there.' : '';
   const known =
-    key?.transaction == null
+    key?.transaction === undefined
       ? `No transaction of it is open in this database; if one is opened by then, it is ended and rolled back.${elsewhere}`
       : `Its open transaction (Postgres backend ${key.transaction.pid}) is ended and rolled back.`;
   const later = isHeld ? 'Later writes of that holder in this database are refused as stale. ' : '';

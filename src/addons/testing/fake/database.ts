@@ -14,20 +14,17 @@ import type {
   Row,
   Statement,
   StatementResult,
-  Unfinished,
 } from '../../../database/database.js';
 import * as SQL from '../../../database/sql.js';
 import { ADMIN_SHUTDOWN, LOCK_NOT_AVAILABLE, SERIALIZATION_FAILURE } from '../../../database/sql-states.js';
 import type { Schedule } from '../../../options/options.js';
+import { FakeTransaction } from './transaction.js';
 
 /** What Postgres has in the row of a key. */
 interface KeyRow {
-  token: bigint;
-  holder: string;
-  turns: bigint;
-  admittedAt: Date | undefined;
-  /** The newest first. */
-  attempts: readonly string[];
+  readonly token: bigint;
+  readonly holder: string;
+  readonly turns: bigint;
 }
 
 /** The row of a key: as it was committed, and who has locked it. */
@@ -36,9 +33,6 @@ interface LockedRow {
   writer: FakeConnection | undefined;
   readonly waiting: Set<FakeConnection>;
 }
-
-/** How many attempts a row remembers. */
-const REMEMBERED = 16;
 
 /** An error as Postgres gives it. */
 class PostgresError extends Error {
@@ -52,12 +46,6 @@ class PostgresError extends Error {
   }
 }
 
-/** The client of a transaction, and what was called on it. */
-export interface FakeTransaction {
-  readonly tx: object;
-  close(): void;
-}
-
 /**
  * The port to a database, without one: it admits transactions as the functions of the migration do, and knows nothing of
  * the application's rows.
@@ -66,41 +54,35 @@ export class FakeDatabase implements Database<object> {
   readonly #rows = new Map<string, LockedRow>();
   /** The last committed run of each key of `$oncePer`; milliseconds since the Unix epoch. */
   readonly runs = new Map<string, number>();
-  readonly #begin: (connection: FakeConnection, key: string) => FakeTransaction;
+  readonly #mock: object;
+  readonly #transactions = new WeakMap<object, FakeTransaction>();
   #token = 0n;
 
-  constructor(
-    begin: (connection: FakeConnection, key: string) => FakeTransaction,
-    unfinished: Database<object>['unfinished'],
-  ) {
-    this.#begin = begin;
-    this.unfinished = unfinished as (tx: object) => Unfinished | undefined;
+  /** @param mock what stands for the client. */
+  constructor(mock: object) {
+    this.#mock = mock;
   }
 
-  readonly unfinished: (tx: object) => Unfinished | undefined;
+  readonly unfinished = (tx: object) => this.transactionOf(tx)?.own;
   readonly isStatementError = () => false;
   readonly isNoMatch = () => false;
   readonly isDisconnect = () => false;
   readonly isUnavailable = () => false;
 
+  /** The one whose client this is. */
+  transactionOf(tx: object): FakeTransaction | undefined {
+    return this.#transactions.get(tx);
+  }
+
   open({ key }: ClientTransactionOptions, { connected }: Place): ClientTransaction<object> {
     const connection = new FakeConnection(this);
-    const transaction = this.#begin(connection, key);
+    const transaction = new FakeTransaction(this.#mock, key, connection);
+    this.#transactions.set(transaction.own.proxy, transaction);
     connected(connection);
-    const close = () => {
-      try {
-        connection.conductor?.gate.enter('');
-      } catch {
-        // The function goes on until its next operation, which is refused by that reason and not by the end of the transaction.
-        return;
-      }
-      connection.conductor?.gate.leave();
-      transaction.close();
-    };
     return {
       run: async (_: Hook, body) => {
         try {
-          await body(transaction.tx, close);
+          await body(transaction.own.proxy, () => transaction.close());
         } catch (error) {
           await connection.rollback();
           throw error;
@@ -156,10 +138,8 @@ export class FakeDatabase implements Database<object> {
   }
 
   #look(key: string): Row {
-    const { token, turns = 0n, admittedAt, attempts = [] } = this.rowOf(key).committed ?? {};
-    const counted = String(turns);
-    const at = admittedAt?.toISOString();
-    return { token: token?.toString(), turns: counted, seen: counted, admitted_at: at, attempts, pid: null };
+    const { token, turns = 0n } = this.rowOf(key).committed ?? {};
+    return { token: token?.toString(), turns: String(turns), seen: String(turns) };
   }
 }
 
@@ -176,7 +156,7 @@ function elementsOf(literal: string | null | undefined): string[] | undefined {
 }
 
 /** A connection with one transaction. */
-export class FakeConnection implements Connection {
+class FakeConnection implements Connection {
   stage: Connection['stage'] = 'opening';
   conductor: Conductor | undefined;
   answers: readonly Reply<StatementResult>[] = [];
@@ -237,7 +217,7 @@ export class FakeConnection implements Connection {
 
   /** As `fenced_lock.admit` does. Resolves to its answer. */
   async #admit({ text, values }: Statement): Promise<string> {
-    const [key, holder, attempt = '', , , waitTime, , ...registered] = values;
+    const [key, holder, , , , waitTime, , ...registered] = values;
     const several = text === SQL.ADMIT_KEYS;
     const keys = several ? (elementsOf(key) ?? []) : [String(key)];
     const holders = several ? (elementsOf(holder) ?? []) : [String(holder)];
@@ -254,8 +234,7 @@ export class FakeConnection implements Connection {
         throw new PostgresError(code, 'another holder has been admitted', name);
       }
       turns = (committed?.turns ?? 0n) + 1n;
-      const attempts = [String(attempt), ...(committed?.attempts ?? [])].slice(0, REMEMBERED);
-      this.#written.set(row, { token, holder: String(successors[at]), turns, admittedAt: new Date(), attempts });
+      this.#written.set(row, { token, holder: String(successors[at]), turns });
       admitted.push(token);
     }
     return [turns, '1', '1', 'fake', ...admitted, '-'].join(' ');

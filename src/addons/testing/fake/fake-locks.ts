@@ -1,35 +1,64 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { checkNames } from '../../../base/check-names.js';
 import { Deadline, inProcess, LONGEST_TIME, stop, underClock } from '../../../base/clock.js';
-import { InvalidOptionError, type LossReason } from '../../../base/errors.js';
+import { ClosedError, InvalidOptionError, type LossReason } from '../../../base/errors.js';
 import type { FencedLockEvent } from '../../../base/events.js';
 import type { LockHandle } from '../../../call/handle.js';
 import type { Lock, Work } from '../../../call/lock.js';
 import type { OnceResult } from '../../../call/once-per.js';
-import type { LockState } from '../../../call/operators.js';
 import type { TryResult } from '../../../call/with-lock.js';
 import { lockClient } from '../../../client.js';
 import { Fencing } from '../../../fencing/fencing.js';
-import type { HandleState, LockOptions, OnceOptions, ResolvedOptions, SeenState } from '../../../options/options.js';
-import { checkKey, checkKeys, checkState, OF_A_CALL, resolveLockOptions } from '../../../options/validate-call.js';
+import type {
+  HandleState,
+  LockOptions,
+  OnceOptions,
+  ResolvedOptions,
+  SeenState,
+  TransactionOptions,
+} from '../../../options/options.js';
+import { checkKey, checkKeys, OF_A_CALL, resolveLockOptions } from '../../../options/validate-call.js';
 import { resolveOptions } from '../../../options/validate-options.js';
-import { UNFINISHED } from '../../../prisma/tx.js';
-import { type MemoryStore, memoryStore } from '../../../stores/memory.js';
+import { memoryStore } from '../../../stores/memory.js';
 import type { Lease } from '../../../waiting/lease.js';
 import { withOthers } from '../../../waiting/lease-set.js';
-import type { LeaseStore } from '../../../waiting/store.js';
-import { GIVE_UP_AFTER } from '../give-up.js';
-import { CallRecord, type FakeCall } from './calls.js';
 import { fakeClient } from './client.js';
 import { GlobalClock } from './clock.js';
 import { FakeDatabase } from './database.js';
-import { watchedHandle } from './handle.js';
-import { functionOf, isObject, noClient } from './mock.js';
+import { functionOf } from './mock.js';
 import { type Next, type Plan, Script } from './plan.js';
-import { type Arrival, FakeRoom } from './room.js';
-import { Statements } from './statements.js';
+import { type Arrival, type Arrive, FakeRoom } from './room.js';
 
 type Keys = string | readonly string[];
+
+/** What became of a call so far. `held`, `released` and `lost`: of a handle. */
+export type FakeOutcome =
+  | 'waiting'
+  | 'working'
+  | 'held'
+  | 'released'
+  | 'lost'
+  | 'committed'
+  | 'rolled back'
+  | 'unknown'
+  | 'not acquired';
+
+/** One call, as a test looks at it. */
+export interface FakeCall {
+  readonly method: '$withLock' | '$tryWithLock' | '$oncePer' | '$lock' | '$resumeLock' | '$transaction';
+  /** In the order in which they are taken. */
+  readonly keys: readonly string[];
+  /** Those that somebody else had when the call came to them. */
+  readonly waitedFor: readonly string[];
+  /** Rises from turn to turn; `undefined` before its turn. */
+  readonly token: bigint | undefined;
+  readonly outcome: FakeOutcome;
+  /** Why it was rolled back or is unknown, or why the lock was not had, or was lost. */
+  readonly error: unknown;
+}
+
+/** Vitest and Jest end a test after 5 s and cannot say what it was waiting for: `waiting` gives up before that. */
+const GIVE_UP_AFTER = 4_000;
 
 /** What a test makes of a model. */
 // biome-ignore lint/suspicious/noExplicitAny: whatever the test works on
@@ -95,11 +124,11 @@ export interface FakeLocks<Client> {
  *
  * Waits by the timers that are in force when a call is made, so a test runner's fake timers end them.
  *
- * @param prisma what the functions under locks work on. Default: nothing, and each use is an error that says so.
+ * @param prisma what the functions under locks work on. Default: nothing.
  * @throws InvalidOptionError for an option that `fencedLock` would refuse.
  */
 export function fakeLocks<Client extends object = AnyClient>(
-  prisma: NoInfer<MockOf<Client>> = noClient(),
+  prisma: NoInfer<MockOf<Client>> = {} as NoInfer<MockOf<Client>>,
   options: {
     readonly defaults?: LockOptions | undefined;
     readonly unsetKeyParts?: 'throw' | 'allow' | undefined;
@@ -111,6 +140,9 @@ export function fakeLocks<Client extends object = AnyClient>(
   checkNames('options', options, ['defaults', 'unsetKeyParts'], OF_A_CALL);
   return new Fake(prisma, resolveOptions({ redis: memoryStore(), ...options })) as unknown as FakeLocks<Client>;
 }
+
+/** A call that the test sees, while it is under way. */
+type CallRecord = { -readonly [Name in keyof FakeCall]: FakeCall[Name] } & { readonly waitedFor: string[] };
 
 /** A call that is under way. */
 interface Call {
@@ -134,8 +166,6 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
   readonly #clock = new GlobalClock();
   readonly #script = new Script();
   readonly #database: FakeDatabase;
-  readonly #options: ResolvedOptions;
-  readonly #store: LeaseStore;
   readonly #room: FakeRoom;
   /** That of another process, for what the test holds. */
   readonly #elsewhere: FakeRoom;
@@ -147,42 +177,29 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
   /** Those whose function has begun. */
   readonly #begun = new WeakSet<Lock>();
 
-  constructor(base: object, options: ResolvedOptions) {
-    this.#options = options;
+  constructor(mock: object, options: ResolvedOptions) {
     const emit = (event: FencedLockEvent) => void this.events.push(event);
-    this.#database = new FakeDatabase(
-      (connection, key) => new Statements(base, key, connection).open(base),
-      (tx) => statementsOf(tx),
-    );
-    const room = (arrive: (key: string) => Arrival) => {
-      const store = (options.memory as MemoryStore).connect(options.keyPrefix, options.name);
-      return { store, room: new FakeRoom(store, options, emit, arrive) };
-    };
-    const [own, other] = underClock(this.#clock, () => [
-      room((key) => this.#arrive(key)),
-      room(() => ({ had: (lease) => void this.#leases.set(lease.key, lease), failed: () => {} })),
-    ]) as [ReturnType<typeof room>, ReturnType<typeof room>];
-    this.#store = own.store;
-    this.#room = own.room;
-    this.#elsewhere = other.room;
+    this.#database = new FakeDatabase(mock);
+    const held = { had: (lease: Lease) => void this.#leases.set(lease.key, lease), failed: () => {} };
+    const room = (arrive: Arrive) => underClock(this.#clock, () => new FakeRoom(options, emit, arrive));
+    this.#room = room((key, resumes) => this.#arrive(key, resumes));
+    this.#elsewhere = room(() => held);
     const { methods } = lockClient(options, {
-      ...own,
-      renewal: own.room.renewal,
+      store: this.#room.store,
+      room: this.#room,
+      renewal: this.#room.renewal,
       roomId: 0,
       fencing: new Fencing(options.fenceField, new Set(), new Map()),
       emit,
       database: this.#database,
       lookout: this.#database.rescue,
-      calledOn: (self, method) => {
-        if (isObject(self)) return { client: self, database: this.#database };
-        throw new InvalidOptionError('this', `must be the client: call it as \`prisma.${method}(…)\`.`);
-      },
+      calledOn: (self) => ({ client: self as object, database: this.#database }),
       // A lease ends where the test says so, and not by time: nothing renews it while fake timers are moved on at once.
       resolve: (given) => ({ ...resolveLockOptions(given, options.defaults), leaseTime: LONGEST_TIME, renew: false }),
       close: () => {},
-      disconnect: async () => void (await functionOf(base, '$disconnect')?.()),
+      disconnect: async () => void (await functionOf(mock, '$disconnect')?.()),
     });
-    this.prisma = fakeClient(base, this.#watched(methods, base));
+    this.prisma = fakeClient(mock, this.#watched(methods, mock));
   }
 
   get unused(): number {
@@ -205,11 +222,11 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
   }
 
   lose(key: string, reason: LossReason = 'gone'): boolean {
-    const lease = this.#leases.get(key);
-    if (lease === undefined || lease.isOver) return false;
+    const lease = this.#leaseOf(key);
+    if (lease === undefined) return false;
     underClock(this.#clock, () => {
       lease.lose(reason);
-      void this.#store.force(key, lease.holder);
+      void this.#room.store.force(key, lease.holder);
     });
     return true;
   }
@@ -239,56 +256,49 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     this.#database.runs.clear();
   }
 
+  /** The lease of a key that somebody has. */
+  #leaseOf(key: string): Lease | undefined {
+    const lease = this.#leases.get(key);
+    return lease?.isOver === false ? lease : undefined;
+  }
+
   /** The methods of the locks, as calls that the test sees. */
-  #watched(methods: ReturnType<typeof lockClient>['methods'], base: object): object {
-    const { leaseTime } = this.#options.defaults;
-    const shown = (state: LockState) => ({ ...state, expiresIn: Math.min(state.expiresIn, leaseTime) });
-    const { $locks } = methods;
+  #watched(methods: ReturnType<typeof lockClient>['methods'], mock: object): Record<string, unknown> {
     const fake = this;
-    /** A method whose last but one argument is the function. */
-    const working = (method: '$withLock' | '$tryWithLock' | '$oncePer', at: number) =>
-      function (this: object, ...given: unknown[]) {
-        return fake.#call(method, given[0], (call) => {
-          const own = given.with(at, fake.#work(call, given[at] as Work<object, unknown>));
-          return Reflect.apply(methods[method], this, own) as Promise<unknown>;
+    /** `fnAt`: which argument is the function; without it, the method makes a handle. */
+    const call = (method: Exclude<FakeCall['method'], '$transaction'>, fnAt?: number) =>
+      function (this: object, ...given: unknown[]): Promise<unknown> {
+        const keys = method === '$resumeLock' ? (given[0] as Partial<HandleState> | undefined)?.keys : given[0];
+        return fake.#call(method, keys, async (call) => {
+          const run = methods[method] as (...given: unknown[]) => Promise<unknown>;
+          if (fnAt === undefined) return fake.#handle(await run.apply(this, given), call.record as CallRecord);
+          return await run.apply(this, given.with(fnAt, fake.#work(call, given[fnAt] as Work<object, unknown>)));
         });
       };
-    /** A method that is no call. */
     const timed = <Given extends unknown[], R>(method: (...given: Given) => Promise<R>) => {
       return (...given: Given) => underClock(this.#clock, () => method(...given));
     };
+    const { inspect, list, history, forceRelease, close } = methods.$locks;
     return {
-      $withLock: working('$withLock', 1),
-      $tryWithLock: working('$tryWithLock', 1),
-      $oncePer: working('$oncePer', 2),
-      $lock(key: Keys, options?: LockOptions) {
-        return fake.#call('$lock', key, async (call) => {
-          const handle = await methods.$lock.call(this, key, options);
-          return fake.#handle(handle, call.record as CallRecord, options?.leaseTime ?? leaseTime);
-        });
-      },
-      $resumeLock(given: HandleState, options?: LockOptions) {
-        return fake.#call('$resumeLock', given?.keys, async (call) => {
-          const state = checkState(given);
-          fake.#begin(call, 'lock');
-          const handle = await methods.$resumeLock.call(this, { ...state, leaseTime: LONGEST_TIME }, options);
-          return fake.#handle(handle, call.record as CallRecord, state.leaseTime);
-        });
-      },
+      $withLock: call('$withLock', 1),
+      $tryWithLock: call('$tryWithLock', 1),
+      $oncePer: call('$oncePer', 2),
+      $lock: call('$lock'),
+      $resumeLock: call('$resumeLock'),
       $locks: {
-        inspect: timed((key: string) => $locks.inspect(key).then(shown)),
-        list: timed(() => $locks.list().then((states) => states.map(shown))),
-        history: timed($locks.history),
+        inspect: timed(inspect),
+        list: timed(list),
+        history: timed(history),
         forceRelease: timed(async (key: string, seen?: SeenState) => {
-          const lease = this.#leases.get(key);
-          const isHeld = lease?.isOver === false && (seen === undefined || seen.holder === lease.holder);
+          const lease = this.#leaseOf(key);
+          const isHeld = lease !== undefined && (seen === undefined || seen.holder === lease.holder);
           // Its transaction is ended without a backend that could be reported, and gives the lease back.
-          return (await $locks.forceRelease(key, seen)) || isHeld;
+          return (await forceRelease(key, seen)) || isHeld;
         }),
-        close: timed($locks.close),
+        close: timed(close),
       },
-      $connect: async () => void (await functionOf(base, '$connect')?.()),
-      $disconnect: timed(() => methods.$disconnect()),
+      $connect: async () => void (await functionOf(mock, '$connect')?.()),
+      $disconnect: timed(methods.$disconnect),
     };
   }
 
@@ -297,36 +307,32 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     try {
       return await current.run(call, () => underClock(this.#clock, () => action(call)));
     } catch (error) {
-      call.record?.failed(error);
+      failed(call.record, error);
       throw error;
     }
   }
 
-  /** The call is one that the test sees. @throws what the script says in place of a turn. */
-  #begin(call: Call, step: 'lock' | 'both'): CallRecord {
-    const record = new CallRecord(call.method, checkKeys(call.keys));
-    call.record = record;
+  #record({ method }: Call, keys: readonly string[]): CallRecord {
+    const record: CallRecord = { method, keys, waitedFor: [], token: undefined, outcome: 'waiting', error: undefined };
     this.calls.push(record);
-    call.plan = this.#script.take(record.keys, step);
-    const { instead, unsaid, key } = call.plan ?? {};
-    if (unsaid) throw unsaid;
-    if (instead) throw instead(key ?? (record.keys[0] as string));
     return record;
   }
 
-  /** A caller of this process comes for a key. */
-  #arrive(key: string): Arrival {
+  /** A caller of this process comes for a key. @throws what the script says in place of a turn. */
+  #arrive(key: string, resumes = false): Arrival {
     const call = current.getStore() as Call;
-    const lease = this.#leases.get(key);
-    const isFree = this.#room.isFree(key) && (lease === undefined || lease.isOver);
-    try {
-      call.record ??= this.#begin(call, call.method === '$lock' ? 'lock' : 'both');
-    } catch (error) {
-      call.record?.failed(error);
-      throw error;
+    let waits = !resumes && !(this.#room.isFree(key) && this.#leaseOf(key) === undefined);
+    if (call.record === undefined) {
+      const record = this.#record(call, checkKeys(call.keys));
+      call.record = record;
+      call.plan = this.#script.take(record.keys, call.method === '$lock' || resumes ? 'lock' : 'both');
+      if (call.plan?.instead) {
+        const error = call.plan.instead(call.plan.key ?? (record.keys[0] as string));
+        failed(record, error);
+        throw error;
+      }
     }
     const { record } = call;
-    let waits = !isFree && call.method !== '$resumeLock';
     const count = (more: number) => this.#waiting.set(key, (this.#waiting.get(key) ?? 0) + more);
     if (waits) {
       record.waitedFor.push(key);
@@ -344,7 +350,7 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
       },
       failed: (error) => {
         over();
-        record.failed(error);
+        failed(record, error);
       },
     };
   }
@@ -358,45 +364,65 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
       this.#begun.add(lock);
       const ofHandle = call.method === '$transaction';
       if (ofHandle && call.runs === 0) call.plan = this.#script.take(lock.keys, 'work');
-      const { record, plan = {} as Plan } = call;
-      if (plan.unsaid) throw plan.unsaid;
-      record?.begin(lock.token);
-      lock.afterCommit(() => record?.end('committed'));
-      lock.afterRollback((error) => record?.end('rolled back', error));
-      lock.onUnknown((error) => record?.end('unknown', error));
-      const statements = statementsOf(tx);
+      const record = call.record as CallRecord;
+      Object.assign(record, { token: lock.token, outcome: 'working' });
+      lock.afterCommit(() => end(record, 'committed'));
+      lock.afterRollback((error) => end(record, 'rolled back', error));
+      lock.onUnknown((error) => end(record, 'unknown', error));
+      const { plan = { key: undefined } } = call;
       const named = plan.key ?? lock.key;
       const lose = () => void this.lose(named, plan.lost?.reason);
+      const transaction = this.#database.transactionOf(tx);
       // Of the runs of one call, the first, or as many as conflict.
-      if (call.runs++ < (plan.conflict?.times ?? 1)) statements.follow({ plan, lock, named, ofHandle, lose });
+      if (call.runs++ < (plan.fails?.times ?? 1)) transaction?.follow({ plan, lock, named, ofHandle, lose });
       const value = await fn(tx, lock);
-      await statements.end();
+      await transaction?.end();
       return value;
     };
   }
 
-  #handle(handle: LockHandle<object>, record: CallRecord, leaseTime: number): LockHandle<object> {
-    return watchedHandle(handle, {
-      record,
-      leaseTime,
-      transaction: (fn, run) =>
-        this.#call('$transaction', handle.keys, (call) => {
-          call.record = new CallRecord(call.method, handle.keys);
-          this.calls.push(call.record);
-          return run(this.#work(call, fn));
-        }),
+  /** A handle whose transactions are calls that the test sees, too. */
+  #handle(given: unknown, record: CallRecord): LockHandle<object> {
+    const handle = given as LockHandle<object>;
+    const { signal, token } = handle;
+    const { $transaction, release } = handle;
+    Object.assign(record, { token, outcome: 'held' });
+    const released = () => {
+      if (record.outcome === 'held') end(record, 'released');
+    };
+    const aborted = () => (signal.reason instanceof ClosedError ? released() : end(record, 'lost', signal.reason));
+    if (signal.aborted) aborted();
+    signal.addEventListener('abort', aborted);
+    return Object.assign(handle, {
+      $transaction: async <R>(fn: Work<object, R>, options?: TransactionOptions): Promise<R> => {
+        // What is refused is no call.
+        if (record.outcome !== 'held' || typeof fn !== 'function')
+          return (await $transaction.call(handle, fn, options)) as R;
+        return await this.#call('$transaction', handle.keys, async (call) => {
+          call.record = this.#record(call, handle.keys);
+          return (await $transaction.call(handle, this.#work(call, fn), options)) as R;
+        });
+      },
+      release: async () => {
+        await release.call(handle);
+        released();
+      },
     });
   }
 
   #missing(key: string, count: number): string {
     const quoted = JSON.stringify(key);
     const found = `${this.#waiting.get(key) ?? 0} of ${count} callers wait for the lock ${quoted} after ${GIVE_UP_AFTER} ms.`;
-    const lease = this.#leases.get(key);
-    if (lease && !lease.isOver) return `${found} Its holder has it: call the code that is to wait, without an await.`;
+    if (this.#leaseOf(key)) return `${found} Its holder has it: call the code that is to wait, without an await.`;
     return `${found} Nobody has it, so nobody waits: take it first by locks.hold(${quoted}).`;
   }
 }
 
-function statementsOf(tx: object): Statements {
-  return (tx as { readonly [UNFINISHED]: Statements })[UNFINISHED];
+function end(record: CallRecord, outcome: FakeOutcome, error?: unknown): void {
+  Object.assign(record, { outcome, error });
+}
+
+/** It has failed. That is said here where its function has not begun; its outcome says the rest. */
+function failed(record: CallRecord | undefined, error: unknown): void {
+  if (record?.outcome === 'waiting') end(record, 'not acquired', error);
 }

@@ -1,4 +1,3 @@
-import { checkNames } from '../../../base/check-names.js';
 import {
   InvalidOptionError,
   LockTimeoutError,
@@ -9,8 +8,7 @@ import {
   StaleTokenError,
   TransactionAbortedError,
 } from '../../../base/errors.js';
-import { choice } from '../../../options/validate-call.js';
-import { writeConflict } from '../../../prisma/write-conflict.js';
+import { writeConflict } from '../../../prisma/errors.js';
 
 /** What becomes of one call, and at which of its steps. Each error is made by the key and the token of the call. */
 export interface Plan {
@@ -25,19 +23,14 @@ export interface Plan {
     /** `model`: that of the refused write, if it has one. */
     readonly error: (key: string, token: bigint, ofHandle: boolean, model?: string) => unknown;
   };
-  /** The function runs, and is rolled back by this; `retries` counts. `times`: how many runs of the call. */
-  readonly conflict?: { readonly error: Promise<Error>; readonly times: number };
-  /** The test has called `next()` and no method of its result. The stack of this leads there. */
-  readonly unsaid?: InvalidOptionError;
-  /** In place of COMMIT: Postgres has rolled it back. */
-  readonly rolledBack?: (key: string) => unknown;
+  /** In place of COMMIT: it is rolled back. `times`: how many runs of the call. */
+  readonly fails?: { readonly times: number; error(key: string): unknown };
   /** The answer to COMMIT is lost. */
   readonly unanswered?: true;
 }
 
 /**
- * What is to become of the next call. Each method adds one to the script; calls take them in the order of the script. Each
- * throws InvalidOptionError for what no call can become.
+ * What is to become of the next call. Each method adds one to the script; calls take them in the order of the script.
  */
 export interface Next {
   /** Another caller keeps the lock: LockTimeoutError; `$tryWithLock` is told `{ acquired: false }`. The function does not run. */
@@ -71,8 +64,6 @@ export interface Next {
   rejects(error: unknown): void;
 }
 
-const LOSS_REASONS = ['expired', 'gone'] satisfies readonly LossReason[];
-const STALE_REASONS = ['superseded', 'other-key', 'forgotten', 'hidden-rows'] satisfies readonly StaleReason[];
 const SCRIPTED = new Error('The script of fakeLocks says so.');
 
 /** What shall happen, in order. */
@@ -81,56 +72,42 @@ export class Script {
 
   /** Of the next call of this key, or of whichever comes next. */
   next(key: string | undefined): Next {
-    const unsaid: Plan = { key, unsaid: nothingSaid(key) };
-    this.#plans.push(unsaid);
-    const add = (plan: Omit<Plan, 'key'>) => void this.#plans.push({ key, ...plan });
-    const said: Next = {
+    const named = key === undefined ? 'next()' : `next(${quoted(key)})`;
+    // Its stack leads to the test.
+    const unsaid = new InvalidOptionError(
+      'next',
+      `of fakeLocks was called and not told what becomes of the call: write, for example, \`locks.${named}.timesOut()\`.`,
+    );
+    const placeholder: Plan = { key, instead: () => unsaid };
+    this.#plans.push(placeholder);
+    const add = (plan: Omit<Plan, 'key'>) => {
+      this.#plans = [...this.#plans.filter((one) => one !== placeholder), { key, ...plan }];
+    };
+    return {
       timesOut: () => add({ instead: (of) => new LockTimeoutError(of, 'its wait time') }),
       isUnavailable: (cause = SCRIPTED) => add({ instead: (of) => new LockUnavailableError(of, cause) }),
       rejects: (error) => add({ instead: () => error }),
-      isLost(how = {}) {
-        checkNames('options', how, ['after', 'reason']);
-        const { after = Number.POSITIVE_INFINITY, reason = 'gone' } = how;
-        add({ lost: { after: atLeast(0, 'after', after), reason: choice('reason', reason, LOSS_REASONS) } });
-      },
-      isStale(how = {}) {
-        checkNames('options', how, ['after', 'reason', 'model']);
-        const { after = 0, reason = 'superseded', model } = how;
-        choice('reason', reason, STALE_REASONS);
+      isLost: ({ after = Number.POSITIVE_INFINITY, reason = 'gone' } = {}) => add({ lost: { after, reason } }),
+      isStale: ({ after = 0, reason = 'superseded', model } = {}) =>
         add({
           refused: {
-            after: atLeast(0, 'after', after),
+            after,
             error: (of, token, ofHandle, written = 'Model') =>
               new StaleTokenError(of, token, model ?? written, { reason, ofHandle }),
           },
-        });
-      },
-      conflicts(how = {}) {
-        checkNames('options', how, ['times']);
-        const times = atLeast(1, 'times', how.times ?? 1);
-        const error = writeConflict();
-        // Whoever awaits it is told that Prisma's client could not be loaded. A call may never come to it.
-        error.catch(() => {});
-        add({ conflict: { error, times } });
-      },
+        }),
+      conflicts: ({ times = 1 } = {}) => add({ fails: { times, error: writeConflict } }),
       hasUnknownOutcome: () => add({ unanswered: true }),
       isRolledBack: (why = SCRIPTED.message) =>
-        add({ rolledBack: (of) => new TransactionAbortedError(of, 'connection', why) }),
+        add({ fails: { times: 1, error: (of) => new TransactionAbortedError(of, 'connection', why) } }),
     };
-    // Also if the method refuses what it is given: then the test hears of that.
-    const get = (_: Next, method: string | symbol) => {
-      if (Object.hasOwn(said, method)) this.#plans = this.#plans.filter((plan) => plan !== unsaid);
-      return Reflect.get(said, method) as unknown;
-    };
-    return new Proxy(said, { get });
   }
 
   /** The first that fits, which is taken by that. `step`: a handle is had at one time, and works at another. */
   take(keys: readonly string[], step: 'lock' | 'work' | 'both'): Plan | undefined {
     const at = this.#plans.findIndex(
-      ({ key, instead, unsaid }) =>
-        (key === undefined || keys.includes(key)) &&
-        (step === 'both' || unsaid !== undefined || (step === 'lock') === (instead !== undefined)),
+      ({ key, instead }) =>
+        (key === undefined || keys.includes(key)) && (step === 'both' || (step === 'lock') === (instead !== undefined)),
     );
     return at === -1 ? undefined : this.#plans.splice(at, 1)[0];
   }
@@ -143,18 +120,4 @@ export class Script {
   clear(): void {
     this.#plans = [];
   }
-}
-
-function nothingSaid(key: string | undefined): InvalidOptionError {
-  const next = key === undefined ? 'next()' : `next(${quoted(key)})`;
-  return new InvalidOptionError(
-    'next',
-    `of fakeLocks was called and not told what becomes of the call: write, for example, \`locks.${next}.timesOut()\`.`,
-  );
-}
-
-/** Checks a number of operations, or of runs. @throws InvalidOptionError */
-function atLeast(least: number, name: string, value: number): number {
-  if (value >= least && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY)) return value;
-  throw new InvalidOptionError(name, `must be a whole number, at least ${least}.`);
 }

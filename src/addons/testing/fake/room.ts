@@ -1,8 +1,11 @@
+import type { Emit } from '../../../base/events.js';
+import type { ResolvedOptions } from '../../../options/options.js';
+import type { MemoryStore } from '../../../stores/memory.js';
 import type { Lease } from '../../../waiting/lease.js';
 import type { Turn } from '../../../waiting/lease-set.js';
 import { Renewal } from '../../../waiting/renewal.js';
 import type { LeaseRequest } from '../../../waiting/request.js';
-import { WaitingRoom, type WaitingRoomOptions } from '../../../waiting/room.js';
+import { WaitingRoom } from '../../../waiting/room.js';
 import type { LeaseStore } from '../../../waiting/store.js';
 import type { TurnUser } from '../../../waiting/waiter.js';
 
@@ -12,35 +15,33 @@ export interface Arrival {
   failed(error: unknown): void;
 }
 
+/** Called for each caller and key. What it throws, the caller is refused with. */
+export type Arrive = (key: string, resumes?: true) => Arrival;
+
 /** The queues of a fake's calls, which see who comes. */
 export class FakeRoom extends WaitingRoom {
+  readonly store: LeaseStore;
   readonly renewal: Renewal;
-  readonly #arrive: (key: string) => Arrival;
+  readonly #arrive: Arrive;
 
-  /** @param arrive is called for each caller and key. What it throws, the caller is refused with. */
-  constructor(
-    store: LeaseStore,
-    options: WaitingRoomOptions,
-    emit: ConstructorParameters<typeof WaitingRoom>[2],
-    arrive: (key: string) => Arrival,
-  ) {
+  constructor(options: ResolvedOptions, emit: Emit, arrive: Arrive) {
+    const store = (options.memory as MemoryStore).connect(options.keyPrefix, options.name);
     const renewal = new Renewal(store);
     super(store, renewal, emit, options);
+    this.store = store;
     this.renewal = renewal;
     this.#arrive = arrive;
   }
 
-  override enter(key: string, request: LeaseRequest): Promise<Turn>;
-  override enter<R>(key: string, request: LeaseRequest, user: TurnUser<R>): Promise<R>;
-  override async enter(key: string, request: LeaseRequest, user?: TurnUser<unknown>): Promise<unknown> {
+  override async enter(key: string, request: LeaseRequest, user?: TurnUser<unknown>): Promise<never> {
     const arrival = this.#arrive(key);
     const had = (turn: Turn) => {
       arrival.had(turn.lease);
       return turn;
     };
     try {
-      if (user === undefined) return had(await super.enter(key, request));
-      return await super.enter(key, request, { useTurn: (turn) => user.useTurn(had(turn)) });
+      if (user === undefined) return had(await super.enter(key, request)) as never;
+      return (await super.enter(key, request, { useTurn: (turn) => user.useTurn(had(turn)) })) as never;
     } catch (error) {
       arrival.failed(error);
       throw error;
@@ -48,8 +49,9 @@ export class FakeRoom extends WaitingRoom {
   }
 
   override async takeOver(...given: Parameters<WaitingRoom['takeOver']>): Promise<Turn> {
+    const arrival = this.#arrive(given[0].key, true);
     const turn = await super.takeOver(...given);
-    this.#arrive(turn.lease.key).had(turn.lease);
+    arrival.had(turn.lease);
     return turn;
   }
 

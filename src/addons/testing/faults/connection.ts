@@ -1,7 +1,6 @@
 import { connect, type Socket } from 'node:net';
-import { breakOff } from './break-off.js';
 import { CommitWatcher } from './commit-watcher.js';
-import { type Direction, Lane, type Verdict } from './lane.js';
+import { breakOff, type Direction, Lane, type Verdict } from './lane.js';
 
 export interface Target {
   readonly host: string;

@@ -3,11 +3,13 @@ import { checkNames } from '../../../base/check-names.js';
 import { InvalidOptionError } from '../../../base/errors.js';
 import { checkKey } from '../../../options/validate-call.js';
 import { namesOf } from '../../../redis/names.js';
-import { guard } from '../servers/guard.js';
-import { Drops } from './drops.js';
-import { FaultMissed } from './errors.js';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.js';
-import { deleteNames, prefixesOfLeases } from './names-in-redis.js';
+import { deleteNames } from './names-in-redis.js';
+
+/** The fault that a test asked for did not happen. The message says why, and what to do. */
+export class FaultMissed extends Error {
+  override readonly name = 'FaultMissed';
+}
 
 /** What can be made to happen between a client and its servers. */
 export interface FaultLines {
@@ -32,14 +34,14 @@ export interface FaultLines {
   /**
    * Redis has nothing of these locks any more, as after FLUSHALL. What others have there stays.
    *
-   * @throws FaultMissed if there are leases, but none with this `keyPrefix`.
+   * @throws FaultMissed if there is nothing, or only with another `keyPrefix`.
    */
   flushRedis(): Promise<void>;
   /**
    * Breaks connections to Postgres. `commit`: the next COMMIT is done, and its answer is lost. `before commit`: the next COMMIT
    * does not arrive. `now`: all that are open. Resolves when it has happened. Not through TLS, except `now`.
    *
-   * @throws FaultMissed at `close()` if no COMMIT has come; after 4 s if no client uses the lines; for `now` if none is open.
+   * @throws FaultMissed at `close()` if no COMMIT has come; for `now` if none is open.
    */
   dropConnection(how: { readonly at: 'commit' | 'before commit' | 'now' }): Promise<void>;
   /** Ends the lines. What is frozen goes on, and a `dropConnection` that has not happened rejects. */
@@ -64,75 +66,68 @@ export async function faultLines(
   checkNames('options', options, ['keyPrefix']);
   const { keyPrefix = 'fenced-lock:' } = options;
   const [postgres, redis] = await Promise.all([lineTo(servers.databaseUrl, 5432), lineTo(servers.redisUrl, 6379)]);
-  const drops = new Drops(postgres);
-  const frozen = new Map<ChildProcess, () => void>();
-  const thaw = (child: ChildProcess) => {
-    frozen.get(child)?.();
-    child.kill('SIGCONT');
-  };
+  /** The COMMITs that have not come yet. */
+  const awaited = new Map<AbortController, string>();
+  const frozen = new Set<ChildProcess>();
+  const missed = (what: string) =>
+    new FaultMissed(
+      `${what} These lines look for the \`keyPrefix\` ${JSON.stringify(keyPrefix)}. If the client has another one, give it: ` +
+        'faultLines(servers, { keyPrefix }).',
+    );
   return {
     databaseUrl: postgres.url(servers.databaseUrl),
     redisUrl: redis.url(servers.redisUrl),
     freezeHolder(child) {
       if (child === undefined) for (const line of [postgres, redis]) line.silence();
       else {
-        // It could not end by itself, if this process did.
-        if (!frozen.has(child) && child.pid !== undefined && child.exitCode === null && child.signalCode === null) {
-          const { release } = guard({ pid: child.pid });
-          const over = () => {
-            child.off('exit', over);
-            frozen.delete(child);
-            release();
-          };
-          frozen.set(child, over);
-          // Its pid may be another process's afterwards.
-          child.once('exit', over);
-        }
+        frozen.add(child);
         child.kill('SIGSTOP');
       }
     },
     thawHolder(child) {
       if (child === undefined) for (const line of [postgres, redis]) line.resume();
-      else thaw(child);
+      else child.kill('SIGCONT');
     },
     async loseLease(key) {
       const deleted = await deleteNames(servers.redisUrl, { name: namesOf(keyPrefix, checkKey(key)).lease });
       if (deleted > 0) return;
-      const nobody = `Nobody has the lease of ${JSON.stringify(key)}: call loseLease while the function of its holder runs.`;
-      throw new FaultMissed(`${nobody} ${await hintOfPrefix(servers.redisUrl, keyPrefix)}`);
+      throw missed(
+        `Nobody has the lease of ${JSON.stringify(key)}: call loseLease while the function of its holder runs.`,
+      );
     },
     async flushRedis() {
-      if ((await deleteNames(servers.redisUrl, { prefix: keyPrefix })) > 0) return;
-      const others = await prefixesOfLeases(servers.redisUrl);
-      if (others.length === 0) return;
-      throw new FaultMissed(`There was nothing to flush. ${await hintOfPrefix(servers.redisUrl, keyPrefix)}`);
+      if ((await deleteNames(servers.redisUrl, { prefix: keyPrefix })) === 0)
+        throw missed('There was nothing to flush.');
     },
     dropConnection({ at }) {
-      if (at === 'commit' || at === 'before commit') return drops.next(at);
-      if (at !== 'now')
-        return Promise.reject(new InvalidOptionError('at', "must be 'commit', 'before commit' or 'now'."));
-      if (postgres.connections === 0) return Promise.reject(new FaultMissed(NONE_OPEN));
-      postgres.reset();
-      return Promise.resolve();
+      if (at === 'now') {
+        const isOpen = postgres.connections > 0;
+        postgres.reset();
+        return isOpen
+          ? Promise.resolve()
+          : Promise.reject(new FaultMissed(`No connection to Postgres is open. ${USE_THEM}`));
+      }
+      const off = new AbortController();
+      awaited.set(off, at);
+      const cut = at === 'commit' ? postgres.cutAfterCommit(off.signal) : postgres.cutBeforeCommit(off.signal);
+      const over = () => awaited.delete(off);
+      // A test that has failed before it awaits this reports its own error alone.
+      cut.then(over, over);
+      return cut;
     },
     async close() {
-      for (const child of [...frozen.keys()]) thaw(child);
-      drops.close();
+      for (const child of frozen) child.kill('SIGCONT');
+      for (const [off, at] of awaited) {
+        off.abort(
+          new FaultMissed(`dropConnection({ at: '${at}' }) has seen no COMMIT: its call was rolled back. ${USE_THEM}`),
+        );
+      }
       await Promise.all([postgres.close(), redis.close()]);
     },
   };
 }
 
-const NONE_OPEN =
-  'No connection to Postgres is open through these lines: make the client with `lines.databaseUrl`, and let it connect first.';
-
-/** Which prefix the leases have that are there. */
-async function hintOfPrefix(redisUrl: string, keyPrefix: string): Promise<string> {
-  const others = (await prefixesOfLeases(redisUrl)).filter((prefix) => prefix !== keyPrefix);
-  const found =
-    others.length === 0 ? '' : ` Here are leases with ${others.map((name) => JSON.stringify(name)).join(', ')}.`;
-  return `These lines look for the \`keyPrefix\` ${JSON.stringify(keyPrefix)}.${found} If the client has another one, give it: faultLines(servers, { keyPrefix }).`;
-}
+const USE_THEM = 'Or another client was used: make the client with `lines.databaseUrl`, on a server without TLS.';
 
 function lineTo(url: string, port: number): Promise<FaultProxy> {
   const { hostname, port: given } = new URL(url);

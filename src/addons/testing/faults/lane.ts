@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net';
-import { breakOff } from './break-off.js';
 
 export type Direction = 'toServer' | 'toClient';
 export type Verdict = 'forward' | 'cut' | 'cut-after' | 'hold';
@@ -101,4 +100,10 @@ export class Lane {
     this.#ended = true;
     breakOff(this.#from);
   }
+}
+
+/** Ends a connection by RST where that is possible: while its orderly end is under way, a reset fails and leaks it. */
+export function breakOff(socket: Socket): void {
+  if (socket.writableEnded && !socket.writableFinished) socket.destroy();
+  else socket.resetAndDestroy();
 }

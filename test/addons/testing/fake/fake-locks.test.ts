@@ -10,7 +10,7 @@ import { gate } from '../../../support/shop.js';
 function shelf(quantity: number) {
   const row = { quantity };
   const stock = {
-    find: vi.fn(async () => ({ ...row })),
+    findFirst: vi.fn(async () => ({ ...row })),
     update: vi.fn(async (next: number) => {
       row.quantity = next;
     }),
@@ -20,7 +20,7 @@ function shelf(quantity: number) {
 
 const sellOne = (prisma: AnyClient, key = 'stock:1') =>
   prisma.$withLock(key, async (tx, { token }) => {
-    const { quantity } = await tx['stock'].find();
+    const { quantity } = await tx['stock'].findFirst();
     await tx['stock'].update(quantity - 1);
     return token;
   });
@@ -38,26 +38,6 @@ describe('calls', () => {
     const tokens = await Promise.all(Array.from({ length: 20 }, () => sellOne(prisma)));
     expect(row.quantity).toBe(0);
     expect(tokens).toEqual(Array.from({ length: 20 }, (_, index) => BigInt(index + 1)));
-  });
-
-  test('may return their `tx`, which is closed then', async () => {
-    const { client } = shelf(1);
-    const { prisma } = fakeLocks(client);
-    const tx = await prisma.$withLock('stock:1', async (own) => own);
-    expect(await codeOf(tx['stock'].find())).toBe('CLOSED');
-    await using handle = await prisma.$lock('stock:1');
-    expect(await codeOf((await handle.$transaction(async (own) => own))['stock'].find())).toBe('CLOSED');
-  });
-
-  test('of several keys take them in one order, so that they do not wait for each other', async () => {
-    const locks = fakeLocks();
-    const one = locks.prisma.$withLock(['b', 'a'], () => 'one');
-    const other = locks.prisma.$withLock(['a', 'b', 'a'], () => 'other');
-    expect(await Promise.all([one, other])).toEqual(['one', 'other']);
-    expect(locks.calls.map(({ keys, waitedFor }) => ({ keys, waitedFor }))).toEqual([
-      { keys: ['a', 'b'], waitedFor: [] },
-      { keys: ['a', 'b'], waitedFor: ['a'] },
-    ]);
   });
 
   test('resolve with what the function returned, reject with what it threw, and free the key', async () => {
@@ -89,23 +69,14 @@ describe('calls', () => {
     expect(await codeOf(swallowed)).toBe('TRANSACTION_ABORTED');
   });
 
-  test.each([
-    ['prisma', [null]],
-    ['prisma', [5]],
-    ['options', [{}, null]],
-    ['redis', [{}, { redis: {} }]],
-  ])('cannot be made of what is no client, nor with an option that is not known: %s', (option, given) => {
-    const make = () => (fakeLocks as (...given: unknown[]) => unknown)(...given);
-    expect(make).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', option }));
-  });
-
-  test('with a bad key or option are refused as by the real locks', async () => {
-    const { prisma } = fakeLocks();
-    expect(await codeOf(prisma.$withLock('', () => {}))).toBe('INVALID_OPTION');
-    expect(await codeOf(prisma.$withLock('stock:undefined', () => {}))).toBe('INVALID_OPTION');
-    expect(await codeOf(prisma.$withLock('k', () => {}, { waitTime: -1 }))).toBe('INVALID_OPTION');
-    expect(() => fakeLocks({}, { defaults: { waitTime: -1 } })).toThrow(errors.InvalidOptionError);
-    expect(() => fakeLocks({}, { waitTime: 1 } as never)).toThrow('write `defaults: { waitTime: … }` here');
+  test.each<[option: string, call: () => unknown]>([
+    ['prisma', () => fakeLocks(null as never)],
+    ['redis', () => fakeLocks({}, { redis: {} } as never)],
+    ['waitTime', () => fakeLocks({}, { defaults: { waitTime: -1 } })],
+    ['key', () => fakeLocks().prisma.$withLock('stock:undefined', () => {})],
+    ['waitTime', () => fakeLocks().prisma.$withLock('k', () => {}, { waitTime: -1 })],
+  ])('with a bad key or option are refused as by the real locks: %s', async (option, call) => {
+    await expect((async () => await call())()).rejects.toMatchObject({ code: 'INVALID_OPTION', option });
   });
 
   test('run again after a conflict, as often as `retries` says, each time with a new token', async () => {
@@ -121,43 +92,16 @@ describe('calls', () => {
   });
 });
 
-describe('the client of the transaction', () => {
-  test('is what the test gave, without what leaves the transaction, and closed at the end', async () => {
-    const { client } = shelf(1);
-    const { prisma } = fakeLocks(client);
-    let kept: Record<string, { find(): Promise<unknown> }> = {};
-    await prisma.$withLock('k', async (tx) => {
-      kept = tx;
-      expect(await tx['stock'].find()).toEqual({ quantity: 1 });
-      expect(() => tx['$transaction']()).toThrow(errors.InsideTransactionError);
-      expect(() => tx['$withLock']()).toThrow(errors.InsideTransactionError);
-    });
-    expect(client.stock.find).toHaveBeenCalledTimes(1);
-    expect(await codeOf(kept['stock']?.find() as Promise<unknown>)).toBe('CLOSED');
+test('the client of the transaction is without what leaves the transaction, and closed at the end', async () => {
+  const { client } = shelf(1);
+  const { prisma } = fakeLocks(client);
+  const kept = await prisma.$withLock('k', async (tx) => {
+    expect(await tx['stock'].findFirst()).toEqual({ quantity: 1 });
+    expect(() => tx['$transaction']()).toThrow(errors.InsideTransactionError);
+    return tx;
   });
-
-  test('keeps the `this` of a model that is a class', async () => {
-    class Stock {
-      #quantity = 3;
-      async find() {
-        return this.#quantity;
-      }
-    }
-    const { prisma } = fakeLocks({ stock: new Stock() });
-    expect(await prisma.$withLock('k', (tx) => tx['stock'].find())).toBe(3);
-  });
-
-  test('keeps the `this` of a getter of a client that is a class', async () => {
-    class Client {
-      readonly #stock = { count: async () => 4 };
-      get stock() {
-        return this.#stock;
-      }
-    }
-    const { prisma } = fakeLocks(new Client());
-    expect(await prisma.$withLock('k', (tx) => tx['stock'].count())).toBe(4);
-    expect(await prisma.$withLock('k', async (tx) => tx instanceof Client && 'stock' in tx)).toBe(true);
-  });
+  expect(await codeOf(kept['stock'].findFirst())).toBe('CLOSED');
+  expect(client.stock.findFirst).toHaveBeenCalledTimes(1);
 });
 
 describe('the script', () => {
@@ -171,64 +115,59 @@ describe('the script', () => {
     expect(work).not.toHaveBeenCalled();
   });
 
-  test('is for the key that it names, or for whichever comes next', async () => {
-    const locks = fakeLocks();
-    locks.next('b').timesOut();
-    locks.next().isUnavailable();
-    expect(await codeOf(locks.prisma.$withLock('a', () => {}))).toBe('LOCK_UNAVAILABLE');
-    expect(await codeOf(locks.prisma.$withLock('b', () => {}))).toBe('LOCK_TIMEOUT');
-    expect(locks.unused).toBe(0);
-  });
+  test.each([undefined, 'k'])(
+    'that says nothing of a call is told by that call, with the place: next(%s)',
+    async (key) => {
+      const locks = fakeLocks();
+      locks.next(key);
+      const says = {
+        option: 'next',
+        message: expect.stringContaining(`write, for example, \`locks.next(${key ? '"k"' : ''}).timesOut()`),
+      };
+      const error = { ...says, stack: expect.stringContaining('fake-locks.test.ts') };
+      await expect(locks.prisma.$lock('k')).rejects.toMatchObject(error);
+      expect(locks.calls).toMatchObject([{ outcome: 'not acquired', error }]);
+      expect(locks.unused).toBe(0);
+    },
+  );
 
-  const UNSAID = {
-    constructor: errors.InvalidOptionError,
-    option: 'next',
-    message: expect.stringContaining('write, for example, `locks.next("k").timesOut()`'),
-    // Where it was forgotten.
-    stack: expect.stringContaining('fake-locks.test.ts'),
-  };
-
-  test.each<[string, (prisma: AnyClient) => Promise<unknown>]>([
-    ['$withLock', (prisma) => prisma.$withLock('k', () => {})],
-    ['$tryWithLock', (prisma) => prisma.$tryWithLock(['j', 'k'], () => {})],
-    ['$oncePer', (prisma) => prisma.$oncePer('k', 1_000, () => {})],
-    ['$lock', (prisma) => prisma.$lock('k')],
-  ])('that says nothing of a call is told by that call: %s', async (_, call) => {
+  test('is for the key that it names, or for whichever comes next, and is forgotten by reset', async () => {
     const locks = fakeLocks();
-    locks.next('k');
-    expect(locks.unused).toBe(1);
-    await expect(call(locks.prisma)).rejects.toMatchObject(UNSAID);
-    expect(locks.calls.at(-1)).toMatchObject({ outcome: 'not acquired', error: UNSAID });
-    expect(locks.unused).toBe(0);
-    expect(await locks.prisma.$withLock('k', () => 'had')).toBe('had');
-  });
-
-  test('that says something is complete, also where what it says is refused, and for another key', async () => {
-    const locks = fakeLocks();
-    locks.next('another');
-    const next = locks.next('k');
+    const next = locks.next('b');
     next.timesOut();
     next.isUnavailable();
-    expect(() => locks.next('k').conflicts({ times: 0 })).toThrow(errors.InvalidOptionError);
-    expect(locks.unused).toBe(3);
-    expect(await codeOf(locks.prisma.$withLock('k', () => {}))).toBe('LOCK_TIMEOUT');
-    expect(await codeOf(locks.prisma.$withLock('k', () => {}))).toBe('LOCK_UNAVAILABLE');
-    await locks.prisma.$withLock('k', () => {});
+    locks.next().isRolledBack();
+    expect(await codeOf(locks.prisma.$withLock('a', () => {}))).toBe('TRANSACTION_ABORTED');
+    expect(await codeOf(locks.prisma.$withLock('b', () => {}))).toBe('LOCK_TIMEOUT');
+    expect(locks.unused).toBe(1);
     locks.reset();
-    await locks.prisma.$withLock('another', () => {});
+    await locks.prisma.$withLock('b', () => {});
   });
 
   test.each([
-    ['timesOut', 'LOCK_TIMEOUT'],
-    ['isUnavailable', 'LOCK_UNAVAILABLE'],
-    ['isLost', 'LOCK_LOST'],
-    ['isStale', 'STALE_TOKEN'],
-  ] as const)('%s names the key that the test has named, of a call with several', async (what, code) => {
-    const locks = fakeLocks();
-    locks.next('seat:2')[what]();
-    const call = locks.prisma.$withLock(['seat:1', 'seat:2'], () => {});
-    await expect(call).rejects.toMatchObject({ code, key: 'seat:2' });
-  });
+    ['timesOut', 'LOCK_TIMEOUT', 'not acquired'],
+    ['isUnavailable', 'LOCK_UNAVAILABLE', 'not acquired'],
+    ['isLost', 'LOCK_LOST', 'rolled back'],
+    ['isStale', 'STALE_TOKEN', 'rolled back'],
+    ['hasUnknownOutcome', 'COMMIT_UNKNOWN', 'unknown'],
+    ['isRolledBack', 'TRANSACTION_ABORTED', 'rolled back'],
+  ] as const)(
+    '%s rejects with %s, names the key that the test has named, and runs the hook of its outcome',
+    async (what, code, outcome) => {
+      const locks = fakeLocks();
+      locks.next('seat:2')[what]();
+      const ran: string[] = [];
+      const call = locks.prisma.$withLock(['seat:1', 'seat:2'], (_, lock) => {
+        lock.afterCommit(() => ran.push('committed'));
+        lock.afterRollback(() => ran.push('rolled back'));
+        lock.onUnknown(() => ran.push('unknown'));
+      });
+      const key = what === 'hasUnknownOutcome' ? 'seat:1' : 'seat:2';
+      await expect(call).rejects.toMatchObject({ code, key });
+      expect(locks.calls).toMatchObject([{ keys: ['seat:1', 'seat:2'], outcome, error: { code } }]);
+      expect(ran).toEqual(outcome === 'not acquired' ? [] : [outcome]);
+    },
+  );
 
   test('loses the lease after the second operation: the signal aborts, the third is refused, and the key is free', async () => {
     const { client } = shelf(5);
@@ -236,7 +175,7 @@ describe('the script', () => {
     locks.next().isLost({ after: 2 });
     const seen: unknown[] = [];
     const call = locks.prisma.$withLock('k', async (tx, { signal }) => {
-      await tx['stock'].find();
+      await tx['stock'].findFirst();
       seen.push(signal.aborted);
       await tx['stock'].update(4);
       seen.push(signal.aborted, await codeOf(tx['stock'].update(3)));
@@ -252,7 +191,7 @@ describe('the script', () => {
     const locks = fakeLocks(client);
     locks.next().isStale();
     const call = locks.prisma.$withLock('k', async (tx) => {
-      const { quantity } = await tx['stock'].find();
+      const { quantity } = await tx['stock'].findFirst();
       await tx['stock'].update(quantity - 1).catch(() => {});
     });
     await expect(call).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded', model: 'Stock' });
@@ -276,77 +215,27 @@ describe('the script', () => {
     expect(await modelOf(() => {})).toBe('Model');
   });
 
-  test('is stale at its first write and not before, also at raw SQL that writes, and not at what only has such a name', async () => {
-    const stock = { createdSince: vi.fn(async () => 3), deleteStamp: vi.fn(() => 4), update: vi.fn() };
-    const $queryRaw = vi.fn(async () => [5]);
-    const $queryRawUnsafe = vi.fn(async () => [6]);
-    const locks = fakeLocks({ stock, $queryRaw, $queryRawUnsafe });
-    const reads: Array<(tx: Record<string, AnyClient>) => unknown> = [
-      (tx) => tx['stock']?.['createdSince'](),
-      (tx) => tx['stock']?.['deleteStamp'](),
-      (tx) => (tx as unknown as AnyClient)['$queryRaw']`SELECT 'UPDATE'`,
-      (tx) => (tx as unknown as AnyClient)['$queryRawUnsafe']('SELECT 1'),
-    ];
-    const writes: typeof reads = [
-      (tx) => (tx as unknown as AnyClient)['$queryRaw']`UPDATE "Stock" SET quantity = 0 RETURNING id`,
-      (tx) => (tx as unknown as AnyClient)['$queryRaw'](Prisma.sql`DELETE FROM "Stock" RETURNING id`),
-      (tx) => (tx as unknown as AnyClient)['$queryRawUnsafe']('DELETE FROM "Stock" RETURNING id'),
+  test('is stale at its first write and not before, also at raw SQL that writes', async () => {
+    const stock = { createdSince: vi.fn(async () => 3), update: vi.fn() };
+    const locks = fakeLocks({ stock, $queryRaw: async () => [5], $queryRawUnsafe: async () => [6] });
+    const writes: Array<(tx: Record<string, AnyClient['$queryRaw']>) => unknown> = [
+      (tx) => tx['$queryRaw']`UPDATE "Stock" SET quantity = 0 RETURNING id`,
+      (tx) => tx['$queryRaw'](Prisma.sql`DELETE FROM "Stock" RETURNING id`),
+      (tx) => tx['$queryRawUnsafe']('DELETE FROM "Stock" RETURNING id'),
     ];
     for (const write of writes) {
       locks.next().isStale();
       const seen: unknown[] = [];
       const call = locks.prisma.$withLock('k', async (tx) => {
-        for (const read of reads) seen.push(await read(tx));
-        seen.push(await codeOf(write(tx) as Promise<unknown>));
+        seen.push(
+          await tx['stock'].createdSince(),
+          await tx['$queryRaw']`SELECT 'UPDATE'`,
+          await codeOf(write(tx) as Promise<unknown>),
+        );
       });
       await expect(call).rejects.toMatchObject({ code: 'STALE_TOKEN' });
-      expect(seen).toEqual([3, 4, [5], [6], 'STALE_TOKEN']);
+      expect(seen).toEqual([3, [5], 'STALE_TOKEN']);
     }
-    expect($queryRaw).toHaveBeenCalledTimes(writes.length);
-    expect($queryRawUnsafe).toHaveBeenCalledTimes(writes.length);
-  });
-
-  test('has an unknown outcome, or is rolled back at COMMIT: the function has run', async () => {
-    const { row, client } = shelf(5);
-    const locks = fakeLocks(client);
-    locks.next().hasUnknownOutcome();
-    await expect(sellOne(locks.prisma)).rejects.toBeInstanceOf(errors.CommitUnknownError);
-    locks.next().isRolledBack('a deferred constraint.');
-    await expect(sellOne(locks.prisma)).rejects.toThrow(/a deferred constraint/);
-    expect(row.quantity).toBe(3);
-    expect(locks.calls.map(({ outcome }) => outcome)).toEqual(['unknown', 'rolled back']);
-  });
-
-  test('takes an option that is undefined as one that is not given', async () => {
-    const locks = fakeLocks(undefined, { defaults: undefined, unsetKeyParts: undefined });
-    const work = () => locks.prisma.$withLock('k', () => 'in');
-    locks.next().isLost({ after: undefined, reason: undefined });
-    await expect(work()).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'gone' });
-    locks.next().isStale({ after: undefined, reason: undefined, model: undefined });
-    await expect(work()).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded', model: 'Model' });
-    locks.next().conflicts({ times: undefined });
-    await expect(locks.prisma.$withLock('k', () => 'in', { retries: 1 })).resolves.toBe('in');
-    expect(locks.unused).toBe(0);
-  });
-
-  test('takes nothing that no call can become', () => {
-    const next = fakeLocks().next() as unknown as Record<string, (how: object) => void>;
-    const refused = (method: string, how: object) => {
-      try {
-        next[method]?.(how);
-      } catch (error) {
-        return error instanceof errors.InvalidOptionError && error.option;
-      }
-      return undefined;
-    };
-    expect(refused('isStale', { reason: 'nope' })).toBe('reason');
-    expect(refused('isLost', { reason: 'superseded' })).toBe('reason');
-    expect(refused('isLost', { after: -1 })).toBe('after');
-    expect(refused('isStale', { after: 0.5 })).toBe('after');
-    expect(refused('isStale', { because: 'other-key' })).toBe('because');
-    expect(refused('conflicts', { times: 0 })).toBe('times');
-    expect(refused('conflicts', { time: 2 })).toBe('time');
-    expect(refused('isLost', { after: 0, reason: 'expired' })).toBeUndefined();
   });
 
   test('rejects with an error of the test', async () => {
@@ -357,58 +246,21 @@ describe('the script', () => {
   });
 });
 
-describe('hooks', () => {
-  /** Which of the hooks run, and whether the key is free then. */
-  const hooked = async (locks: FakeLocks<AnyClient>, work = () => {}) => {
-    const ran: unknown[] = [];
-    const look = (name: string) => async () => {
-      const { acquired } = await locks.prisma.$tryWithLock('k', () => {});
-      ran.push([name, acquired]);
-    };
-    const call = locks.prisma.$withLock('k', (_, lock) => {
-      lock.afterCommit(look('afterCommit'));
-      lock.afterRollback(look('afterRollback'));
-      lock.onUnknown(look('onUnknown'));
-      work();
-    });
-    await call.catch(() => {});
-    return ran;
-  };
-
-  test('run behind the release, by what became of the transaction', async () => {
-    const locks = fakeLocks();
-    expect(await hooked(locks)).toEqual([['afterCommit', true]]);
-    const fails = () => {
-      throw new Error('no');
-    };
-    expect(await hooked(locks, fails)).toEqual([['afterRollback', true]]);
-    locks.next('k').hasUnknownOutcome();
-    expect(await hooked(locks)).toEqual([['onUnknown', true]]);
-    locks.next('k').isLost();
-    expect(await hooked(locks)).toEqual([['afterRollback', true]]);
-  });
-});
-
 describe('once in each interval', () => {
   const DAY = 86_400_000;
 
   test('it runs, by a clock that fake timers move; a run that was rolled back does not count', async () => {
     vi.useFakeTimers({ now: 10 * DAY + 1_000 });
-    const { prisma } = fakeLocks();
+    const locks = fakeLocks();
+    const { prisma } = locks;
     await expect(prisma.$oncePer('nightly', DAY, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
     expect(await prisma.$oncePer('nightly', DAY, () => 7)).toEqual({ ran: true, value: 7 });
     const next = { ran: false, next: new Date(11 * DAY), nextIn: DAY - 1_000, busy: false };
     expect(await prisma.$oncePer('nightly', DAY, () => 8)).toEqual(next);
     vi.setSystemTime(11 * DAY);
     expect(await prisma.$oncePer('nightly', DAY, () => 9)).toEqual({ ran: true, value: 9 });
-  });
-
-  test('a run is forgotten by reset, for the next test', async () => {
-    const locks = fakeLocks();
-    expect(await locks.prisma.$oncePer('nightly', DAY, () => 1)).toMatchObject({ ran: true });
-    expect(await locks.prisma.$oncePer('nightly', DAY, () => 2)).toMatchObject({ ran: false });
     locks.reset();
-    expect(await locks.prisma.$oncePer('nightly', DAY, () => 3)).toEqual({ ran: true, value: 3 });
+    expect(await prisma.$oncePer('nightly', DAY, () => 10)).toEqual({ ran: true, value: 10 });
   });
 });
 
@@ -526,15 +378,6 @@ describe('a handle', () => {
     expect(locks.calls.map(({ method }) => method)).toEqual(['$lock', '$transaction', '$transaction', '$withLock']);
   });
 
-  test('that loses its lease is told so, and its next transaction is refused', async () => {
-    const locks = fakeLocks();
-    const handle = await locks.prisma.$lock('k');
-    locks.lose('k');
-    expect(handle.signal.aborted).toBe(true);
-    expect(handle.remaining()).toBe(0);
-    expect(await codeOf(handle.$transaction(() => {}))).toBe('LOCK_LOST');
-  });
-
   test('that is resumed loses to the new one', async () => {
     const locks = fakeLocks();
     const handle = await locks.prisma.$lock('k');
@@ -559,6 +402,8 @@ describe('a handle', () => {
     const handle = await locks.prisma.$lock('k');
     await lose(locks);
     expect(locks.calls).toMatchObject([{ outcome: 'lost', error: { code: 'LOCK_LOST', reason: 'gone' } }]);
+    expect([handle.signal.aborted, handle.remaining()]).toEqual([true, 0]);
+    expect(await codeOf(handle.$transaction(() => {}))).toBe('LOCK_LOST');
     await handle.release();
     expect(locks.calls[0]?.outcome).toBe('lost');
     await locks.prisma['$disconnect']();
@@ -700,22 +545,12 @@ describe('the end of a fake client', () => {
   });
 });
 
-test('a conflict that the script has is retried as `retries` says', async () => {
-  const locks = fakeLocks();
-  let runs = 0;
-  locks.next().conflicts();
-  expect(await locks.prisma.$withLock('stock:1', () => ++runs, { retries: 1 })).toBe(2);
-  locks.next().conflicts();
-  const conflict = locks.prisma.$withLock('stock:1', () => ++runs, { retries: 0 });
-  await expect(conflict).rejects.toBeInstanceOf(Prisma.PrismaClientKnownRequestError);
-  await expect(conflict).rejects.toMatchObject({ code: 'P2034' });
-});
-
 test('conflicts of one call use up its retries, and no call behind it has one', async () => {
   const locks = fakeLocks();
   let runs = 0;
   locks.next().conflicts({ times: 3 });
   const call = locks.prisma.$withLock('stock:1', () => ++runs, { retries: 2 });
+  await expect(call).rejects.toBeInstanceOf(Prisma.PrismaClientKnownRequestError);
   await expect(call).rejects.toMatchObject({ code: 'P2034' });
   expect([runs, locks.unused]).toEqual([3, 0]);
   locks.next().conflicts({ times: 2 });
@@ -739,169 +574,32 @@ test('an operation that is in flight when the function returns is refused, as by
   await prisma.$withLock('stock:1', (tx) => Promise.all([tx['stock'].update(), tx['stock'].count()]));
 });
 
-test('mocks are seen through the client and through tx as the test made them, a frozen client too', async () => {
-  const stock = { create: vi.fn(async (id: number) => ({ id })), find: vi.fn(() => 1) };
-  const { prisma } = fakeLocks(Object.freeze({ stock }));
-  expect(vi.isMockFunction(prisma['stock'].create)).toBe(true);
-  expect(prisma['stock'].create).toBe(prisma['stock'].create);
+test('mocks are seen through the client and through tx as the test made them', async () => {
+  const create = vi.fn(async (id: number) => ({ id }));
+  const { prisma } = fakeLocks({ stock: { create } });
   prisma['stock'].create.mockResolvedValueOnce({ id: 7 });
   expect(await prisma['stock'].create(1)).toEqual({ id: 7 });
   expect(prisma['stock'].create).toHaveBeenCalledWith(1);
-  expect([Object.keys(prisma), Object.keys(prisma['stock'])]).toEqual([['stock'], ['create', 'find']]);
+  expect([Object.keys(prisma), Object.keys(prisma['stock'])]).toEqual([['stock'], ['create']]);
   const spy = vi.spyOn(prisma['stock'], 'create').mockResolvedValue({ id: 8 });
   expect(await prisma.$withLock('stock:1', (tx) => tx['stock'].create(2))).toEqual({ id: 8 });
   spy.mockRestore();
   expect(await prisma['stock'].create(3)).toEqual({ id: 3 });
 });
 
-test('a spy that is taken away, or a function that is put back, leaves the function of the mock in its place', async () => {
-  const { update, count } = { update: async () => 1, count: async () => 2 };
-  const stock = { update, count };
-  const { prisma } = fakeLocks({ stock });
-  await prisma.$withLock('k', async (tx) => {
-    const spy = vi.spyOn(tx['stock'], 'update');
-    await tx['stock'].update();
-    spy.mockRestore();
-    const before = tx['stock'].count;
-    tx['stock'].count = async () => 3;
-    tx['stock'].count = before;
-  });
-  expect([stock.update, stock.count]).toEqual([update, count]);
-  expect([await prisma['stock'].update(), await prisma['stock'].count()]).toEqual([1, 2]);
-});
-
-test('a method of Prisma that the mock does not have says so when it is called', async () => {
-  const { prisma } = fakeLocks({ stock: {} });
-  for (const name of ['$transaction', '$on', '$queryRaw', '$executeRawUnsafe']) {
-    expect(() => prisma[name]()).toThrow(`has no ${name}: give fakeLocks({ ${name}: … })`);
-    expect(name in prisma).toBe(false);
-  }
-  expect(prisma['$extends']).toBeUndefined();
-  const call = prisma.$withLock('stock:1', (tx) => tx['$queryRaw']`SELECT 1`);
-  await expect(call).rejects.toMatchObject({ code: 'INVALID_OPTION', option: 'prisma' });
-});
-
-test('a model that the mock does not have says so when an operation of it is called, and how to give it', async () => {
-  const { prisma } = fakeLocks({ stock: { update: async () => {} } });
-  const says = 'has no order.create: give fakeLocks({ order: { create: … } }) what the function works on.';
-  expect(() => prisma['order'].create({})).toThrow(says);
-  const call = prisma.$withLock('k', (tx) => tx['order'].create({}));
-  await expect(call).rejects.toMatchObject({
-    code: 'INVALID_OPTION',
-    option: 'prisma',
-    message: expect.stringContaining(says),
-  });
-});
-
-test('a model that the mock does not have looks to others as if it were not there', async () => {
-  const { prisma } = fakeLocks({ stock: { update: async () => {} } });
-  await prisma.$withLock('k', async (tx) => {
-    for (const client of [prisma, tx]) {
-      expect('order' in client).toBe(false);
-      expect(Object.keys(client)).not.toContain('order');
-      for (const name of ['then', 'toJSON', '$extends', '$$typeof', '@@__IMMUTABLE_MAP__@@', '_isMockFunction']) {
-        expect(client[name]).toBeUndefined();
-      }
-      expect(client['order']?.sellAll).toBeUndefined();
-      expect(JSON.stringify(client['order'])).toBe('{}');
-      expect(await client['order']).toEqual({});
+describe('a mock', () => {
+  class Stock {
+    #quantity = 3;
+    async count() {
+      return this.#quantity;
     }
-  });
-});
-
-test('what the mock does not have says so where it is used as text or as a number', async () => {
-  const { prisma } = fakeLocks({ stock: { update: async () => {} } });
-  const says = 'has no tenantId: give fakeLocks({ tenantId: … }) what the function works on.';
-  expect(() => `stock:${prisma['tenantId']}`).toThrow(says);
-  await expect(prisma.$withLock('k', (tx) => tx['tenantId'] + 1)).rejects.toThrow(says);
-});
-
-test('what the mock has as undefined is undefined, also for code that asks whether it is there', async () => {
-  const { prisma } = fakeLocks({ stock: { update: async () => {} }, audit: undefined, $queryRaw: undefined });
-  const found = (client: AnyClient | Record<string, unknown>) => [client['audit'], client['$queryRaw']];
-  expect(found(prisma)).toEqual([undefined, undefined]);
-  expect(await prisma.$withLock('k', found)).toEqual([undefined, undefined]);
-});
-
-test('an operation of Prisma that the mock of a model does not have says so when it is called', async () => {
-  const { prisma } = fakeLocks({ stock: { update: async () => {} } });
-  const says = 'has no stock.create: give fakeLocks({ stock: { create: … } })';
-  expect(() => prisma['stock'].create()).toThrow(says);
-  const call = prisma.$withLock('k', (tx) => tx['stock'].create());
-  await expect(call).rejects.toMatchObject({ code: 'INVALID_OPTION', message: expect.stringContaining(says) });
-  expect('create' in prisma['stock']).toBe(false);
-  // Prisma has no such operation, so it may be looked for.
-  expect(prisma['stock'].sellOne).toBeUndefined();
-});
-
-test('a relation that the result of a mock does not have says how the mock gives it', async () => {
-  const row = { id: 1 };
-  const withOrders = () => Object.assign(Promise.resolve(row), { orders: async () => ['order'] });
-  const orders = (findUnique: () => unknown) =>
-    fakeLocks({ stock: { findUnique } }).prisma.$withLock('k', (tx) => tx['stock'].findUnique().orders());
-  await expect(orders(async () => row)).rejects.toThrow(
-    'Object.assign(Promise.resolve(row), { orders: async () => … })',
-  );
-  expect(await orders(withOrders)).toEqual(['order']);
-});
-
-test('the function of a plain `$transaction` gets the models of the mock, and resolves with its result', async () => {
-  const tx = { stock: { update: vi.fn(async () => 1) }, $withLock: () => 'of a deep mock' };
-  const { prisma } = fakeLocks({ $transaction: (work: (tx?: object) => unknown, given = tx) => work(given) });
-  const helper = vi.fn(async (on: AnyClient) => await on['stock'].update());
-  expect(await prisma['$transaction'](helper)).toBe(1);
-  expect(helper.mock.lastCall?.[0]['stock']).toBe(tx.stock);
-  expect(await codeOf(prisma['$transaction']((on: AnyClient) => on.$withLock('k', () => {})))).toBe(
-    'INSIDE_TRANSACTION',
-  );
-  expect(await prisma['$transaction']((on: unknown) => on, null)).toBeNull();
-  const plain = { stock: tx.stock };
-  await prisma['$transaction'](helper, plain);
-  expect(helper).toHaveBeenLastCalledWith(plain);
-});
-
-test('a property of the client that is no model is the one that the test gave', async () => {
-  const settings = { pageSize: 20 };
-  const cache = new Map([['a', 1]]);
-  const { prisma } = fakeLocks({ settings, cache });
-  expect(prisma['settings']).toBe(settings);
-  expect(prisma['cache'].get('a')).toBe(1);
-});
-
-test('a property of tx that is no model is the one that the test gave, and is no operation', async () => {
-  const settings = { pageSize: 20, get: () => 20 };
-  const list = [1, 2];
-  const label = () => 'label';
-  const stock = { findMany: vi.fn(async () => list), label };
-  const locks = fakeLocks({ settings, list, stock });
-  locks.next().isLost({ after: 2 });
-  const seen: unknown[] = [];
-  const call = locks.prisma.$withLock('k', async (tx) => {
-    expect(tx['settings']).toBe(settings);
-    expect(Array.isArray(tx['list'])).toBe(true);
-    seen.push(tx['settings'].get(), tx['stock'].label(), await tx['stock'].findMany());
-    seen.push(tx['settings'].get(), tx['stock'].label(), await tx['stock'].findMany());
-    seen.push(tx['settings'].get(), tx['stock'].label(), await codeOf(tx['stock'].findMany()));
-  });
-  expect(await codeOf(call)).toBe('LOCK_LOST');
-  expect(seen).toEqual([20, 'label', list, 20, 'label', list, 20, 'label', 'LOCK_LOST']);
-  expect(stock.findMany).toHaveBeenCalledTimes(2);
-});
-
-test('a function of an extension on tx counts if it returns a promise, and rejects behind the loss', async () => {
-  const stock = { update: async () => {}, sellOne: vi.fn(async (code: string) => Promise.reject(new Error(code))) };
-  const locks = fakeLocks({ stock });
-  locks.next().isLost({ after: 1 });
-  const seen: unknown[] = [];
-  const call = locks.prisma.$withLock('k', async (tx) => {
-    seen.push(await tx['stock'].sellOne('sold out').catch((error: Error) => error.message));
-    seen.push(await codeOf(tx['stock'].sellOne('sold out')));
-  });
-  expect(await codeOf(call)).toBe('LOCK_LOST');
-  expect(seen).toEqual(['sold out', 'LOCK_LOST']);
-});
-
-test('a strict mock, which throws for each name that it does not have, can be used', async () => {
+  }
+  class Client {
+    readonly #stock = new Stock();
+    get stock() {
+      return this.#stock;
+    }
+  }
   const strict = <T extends object>(of: T) =>
     new Proxy(of, {
       get(_, name) {
@@ -909,25 +607,85 @@ test('a strict mock, which throws for each name that it does not have, can be us
         throw new Error(`unexpected: ${name}`);
       },
     });
-  const { prisma } = fakeLocks(strict({ stock: strict({ count: async () => 3 }) }));
-  expect(await prisma['stock'].count()).toBe(3);
-  expect(await prisma.$withLock('k', (tx) => tx['stock'].count())).toBe(3);
-  expect(() => prisma['stock'].update()).toThrow('unexpected: update');
+  const deep = (): object =>
+    new Proxy(() => {}, {
+      get: (_, name) => (typeof name === 'symbol' || name === 'then' ? undefined : deep()),
+      apply: async () => 3,
+    });
+
+  test.each<[string, object]>([
+    ['that is frozen', Object.freeze({ stock: { count: async () => 3 } })],
+    ['of classes with private fields', new Client()],
+    [
+      'that is strict, and throws for each name that it does not have',
+      strict({ stock: strict({ count: async () => 3 }) }),
+    ],
+    ['that is deep, and makes each function when it is read', deep()],
+  ])('%s, can be used', async (_, mock) => {
+    const { prisma } = fakeLocks(mock);
+    expect(await prisma['stock'].count()).toBe(3);
+    expect(await prisma.$withLock('k', (tx) => tx['stock'].count())).toBe(3);
+  });
+
+  const says = (path: string, given: string) => `has no ${path}: give fakeLocks(${given}) what the function works on.`;
+
+  test.each<[string, string, (client: AnyClient) => unknown]>([
+    ['$queryRaw', '{ $queryRaw: … }', (client) => client['$queryRaw']`SELECT 1`],
+    ['order.create', '{ order: { create: … } }', (client) => client['order'].create({})],
+    ['stock.create', '{ stock: { create: … } }', (client) => client['stock'].create({})],
+  ])('without %s says so when it is called, and how to give it', async (path, given, call) => {
+    const { prisma } = fakeLocks({ stock: { update: async () => {} } });
+    expect(() => call(prisma)).toThrow(says(path, given));
+    const locked = prisma.$withLock('k', (tx) => call(tx as AnyClient));
+    await expect(locked).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+      message: expect.stringContaining(says(path, given)),
+    });
+  });
+
+  test('without a model looks to others as if it were not there, and with one that is undefined, too', async () => {
+    const { prisma } = fakeLocks({ stock: { update: async () => {} }, audit: undefined });
+    await prisma.$withLock('k', async (tx) => {
+      for (const client of [prisma, tx]) {
+        expect(['order' in client, Object.keys(client)]).toEqual([false, ['stock', 'audit']]);
+        for (const name of ['audit', 'then', '$extends', '$$typeof', '@@__IMMUTABLE_MAP__@@', '_isMockFunction']) {
+          expect(client[name]).toBeUndefined();
+        }
+        expect(client['order']?.sellAll).toBeUndefined();
+      }
+    });
+  });
+
+  test('has properties that are no models, which are what the test gave', async () => {
+    const settings = { pageSize: 20 };
+    const { prisma } = fakeLocks({ settings, cache: new Map([['a', 1]]) });
+    expect(prisma['settings']).toBe(settings);
+    expect(await prisma.$withLock('k', (tx) => tx['cache'].get('a'))).toBe(1);
+  });
+
+  test('gives a relation of a fluent call, or says how to give it', async () => {
+    const row = { id: 1 };
+    const withOrders = () => Object.assign(Promise.resolve(row), { orders: async () => ['order'] });
+    const orders = (findUnique: () => unknown) =>
+      fakeLocks({ stock: { findUnique } }).prisma.$withLock('k', (tx) => tx['stock'].findUnique().orders());
+    await expect(orders(async () => row)).rejects.toThrow(
+      'Object.assign(Promise.resolve(row), { orders: async () => … })',
+    );
+    expect(await orders(withOrders)).toEqual(['order']);
+  });
 });
 
-test('a deep mock, which makes each function when it is read, is a client with models', async () => {
-  const called: string[] = [];
-  const deep = (path: string): object =>
-    new Proxy(() => {}, {
-      get: (_, name) => (typeof name === 'symbol' || name === 'then' ? undefined : deep(`${path}.${name}`)),
-      apply: () => called.push(path),
-    });
-  const { prisma } = fakeLocks(deep('client'));
-  await prisma.$withLock('k', async (tx) => {
-    await tx['stock'].update();
-    expect(await codeOf(prisma['stock'].update())).toBe('INSIDE_TRANSACTION');
-  });
-  expect(called).toEqual(['client.stock.update']);
+test('a write on the client, in the function of a lock, is refused; a lock in a plain `$transaction` of the mock, too', async () => {
+  const update = vi.fn(async () => 1);
+  const tx = { stock: { update } };
+  const { prisma } = fakeLocks({ ...tx, $transaction: (work: (tx: object) => unknown) => work(tx) });
+  expect(await codeOf(prisma.$withLock('k', () => prisma['stock'].update()))).toBe('INSIDE_TRANSACTION');
+  expect(await codeOf(prisma.$withLock('k', (own) => void own['stock'].update()))).toBe('TRANSACTION_ABORTED');
+  expect(update).not.toHaveBeenCalled();
+  expect(await prisma['$transaction']((own: AnyClient) => own['stock'].update())).toBe(1);
+  for (const lock of [() => prisma.$withLock('k', () => {}), (own: AnyClient) => own.$withLock('k', () => {})]) {
+    expect(await codeOf(prisma['$transaction'](async (own: AnyClient) => await lock(own)))).toBe('INSIDE_TRANSACTION');
+  }
 });
 
 test('a spy of the test runner on a method sees the calls, and can be taken away', async () => {

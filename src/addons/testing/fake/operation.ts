@@ -10,7 +10,7 @@ type Then = (...given: never[]) => unknown;
  *
  * @param settled is called behind the result, before whoever awaits the operation goes on.
  */
-export function lazily(start: () => unknown, settled: () => void | Promise<void> = () => {}): PromiseLike<unknown> {
+export function lazily(start: () => unknown, settled: () => void | Promise<void>): PromiseLike<unknown> {
   let sent: Promise<unknown> | undefined;
   const send = () => {
     sent ??= new Promise((resolve) => {
