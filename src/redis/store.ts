@@ -49,12 +49,6 @@ interface OpenParts {
   readonly subscriber: Subscriber;
 }
 
-/** The keys and arguments of `extend` and `yield`. */
-type ExtendArguments = [
-  keys: [lease: string, queue: string],
-  args: [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string, name: string],
-];
-
 /** Leases and queues on one Redis server, a Sentinel group, or a Cluster. */
 export class RedisStore implements LeaseStore {
   readonly #redis: RedisClient | ClusterClient;
@@ -119,7 +113,7 @@ export class RedisStore implements LeaseStore {
     const atMost = servers.size > 1 ? Math.min(...claims.map(({ leaseTime }) => leaseTime)) / 6 : undefined;
     const extension = async (claim: Claim) => {
       try {
-        return (await this.#says(scripts.extend, ...this.#forExtend(claim), atMost)) ? 'extended' : 'gone';
+        return (await this.#extended(scripts.extend, claim, atMost)) ? 'extended' : 'gone';
       } catch (error) {
         return asError(error);
       }
@@ -128,7 +122,7 @@ export class RedisStore implements LeaseStore {
   }
 
   async yield(claim: Claim): Promise<boolean> {
-    return await this.#says(scripts.yield_, ...this.#forExtend(claim));
+    return await this.#extended(scripts.yield_, claim);
   }
 
   async release({ key, holder }: Claim, quietly = false): Promise<void> {
@@ -234,13 +228,15 @@ export class RedisStore implements LeaseStore {
     return { ...names, wake: this.#options.wakeUps === false ? '' : this.#opened.nodes.channelPrefix + names.wake };
   }
 
-  #forExtend({ key, holder, leaseTime }: Claim): ExtendArguments {
+  /** Whether the lease was extended. */
+  #extended(
+    script: typeof scripts.extend | typeof scripts.yield_,
+    { key, holder, leaseTime }: Claim,
+    atMost?: number,
+  ): Promise<boolean> {
     const { lease, queue, wake } = this.#names(key);
-    const { pubsub } = this.#opened.nodes;
-    return [
-      [lease, queue],
-      [holder, String(leaseTime), wake, this.#offerTime, pubsub, this.#name],
-    ];
+    const args = [holder, String(leaseTime), wake, this.#offerTime, this.#opened.nodes.pubsub, this.#name] as const;
+    return this.#says(script, [lease, queue], [...args], atMost);
   }
 
   /** Whether the script replies 1. With the client option `stringNumbers`, numbers arrive as strings. */
