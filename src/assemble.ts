@@ -18,7 +18,6 @@ import type { ClusterClient, RedisClient } from './redis/client.js';
 import { RedisStore } from './redis/store.js';
 import { FallbackStore } from './stores/fallback.js';
 import { QuorumStore } from './stores/quorum.js';
-import { fixed, jittered, type PollDelay } from './waiting/poll-delay.js';
 import { Renewal } from './waiting/renewal.js';
 import { WaitingRoom } from './waiting/room.js';
 import type { LeaseStore } from './waiting/store.js';
@@ -100,9 +99,10 @@ function roomIdOf({ redis, memory, keyPrefix }: ResolvedOptions): number {
     .readInt32BE(0);
 }
 
-function pollDelayOf({ wake, pollInterval }: ResolvedOptions): { pollDelay?: PollDelay } {
+function pollDelayOf({ wake, pollInterval }: ResolvedOptions): { pollDelay?: () => number } {
   if (wake === 'pubsub') return {};
-  return { pollDelay: wake === 'poll' ? jittered(pollInterval) : fixed(pollInterval) };
+  // Between a tenth and all of it, so that processes that began together do not poll in step.
+  return { pollDelay: () => pollInterval * (wake === 'poll' ? 0.1 + 0.9 * Math.random() : 1) };
 }
 
 function fencingOf(client: PrismaInternals, { fenceField, models }: ResolvedOptions): Fencing {

@@ -289,16 +289,16 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'transaction control let through',
     file: 'src/transaction/gate.ts',
     change: [['      if (refused !== undefined) throw refusal(refused, this.#leases.key);\n', '']],
-    tests: ['test/promises/errors'],
-    only: 'in the form of Prisma',
+    tests: ['test/transaction/traps'],
+    only: 'would end the transaction',
     why: 'What came before it would be committed, whatever comes of the rest.',
   },
   {
     name: 'statement after the abort',
     file: 'src/transaction/gate.ts',
     change: [['    if (this.#shut) throw this.#shut();\n', '']],
-    tests: ['test/promises/context'],
-    only: 'writes nothing later',
+    tests: ['test/transaction/traps'],
+    only: 'begins after the function has ended',
     why: 'It would land outside the transaction.',
   },
   {
@@ -306,7 +306,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/call/work.ts',
     change: [['if (inFlight !== undefined) throw', 'if (inFlight === null) throw']],
     tests: ['test/call/forgotten-await'],
-    only: 'a helper that is not awaited',
+    only: 'a helper that writes',
     why: 'Half of what nobody awaited would be committed.',
   },
   {
@@ -333,7 +333,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'given back while the successor works',
     file: 'src/waiting/key-queue.ts',
-    change: [['        if (this.#turns === 0) this.#passOn(lease);', '        this.#passOn(lease);']],
+    change: [["        if (this.#turns === 0) this.#passOn(lease, 'lease');", "        this.#passOn(lease, 'lease');"]],
     tests: ['test/call/chain', 'test/waiting/hand-over'],
     why: 'Another process would have the key beside it.',
   },
@@ -466,8 +466,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'one key: no limits',
     file: SQL,
     change: [['concat(fenced_lock.limit_times(lease_time, work_time),', 'concat(']],
-    tests: ['test/transaction/traps'],
-    only: 'own time limits',
+    tests: ['test/database/admission-of-one-key'],
     why: 'A frozen holder would stand in the key until somebody comes who may end it.',
   },
   {

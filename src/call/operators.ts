@@ -122,7 +122,7 @@ export async function take<Tx>(
     );
     // Only from the holder that was seen before. One that has got the lease since may be healthy, and not admitted yet.
     const leaseTaken = hasLease && (await store.force(key, holder ?? '').catch(unavailable(key, TOKEN_RAISED)));
-    if (holder !== undefined) parts.room.markLost(key, holder);
+    if (holder !== undefined) parts.room.markLost(holder);
     return { holder, token, ended, leaseTaken };
   } finally {
     over();

@@ -11,7 +11,6 @@ import { fencedTransaction } from '../transaction/transaction.js';
 import type { Lease } from '../waiting/lease.js';
 import { LeaseSet, type Turn, withOthers } from '../waiting/lease-set.js';
 import type { LeaseRequest, Preopen, PreopenMoment } from '../waiting/request.js';
-import type { TurnUser } from '../waiting/waiter.js';
 import { CallHooks } from './hooks.js';
 import { join, joinableOf } from './joined.js';
 import type { Work } from './lock.js';
@@ -57,9 +56,9 @@ export function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx,
   return traced(call.operation ?? '$withLock', parts, call, (call) => {
     const request = new LockRequest(parts, call, work);
     const key = call.keys[0] as string;
-    if (call.trace === undefined) return parts.room.enter(key, request, request);
+    const enter = () => parts.room.enter(key, request);
     // Not in the async context of the wait, which ends with the turn.
-    return call.trace.wait(() => parts.room.enter(key, request)).then((turn) => request.useTurn(turn));
+    return (call.trace ? call.trace.wait(enter) : enter()).then((turn) => request.useTurn(turn));
   });
 }
 
@@ -105,15 +104,13 @@ export async function workNow<Tx, R>(
  * lately, or the key is offered to this process. If the caller has to wait, the transaction is rolled back first: a
  * waiting caller holds no connection.
  */
-class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
+class LockRequest<Tx, R> implements LeaseRequest, Preopen {
   readonly deadline: Deadline;
   readonly #parts: Parts;
   readonly #call: LockCall<Tx>;
   readonly #work: Work<Tx, R>;
   /** The transaction that was opened ahead. */
   #opening: Opening<Tx> | undefined;
-  /** Whether it was opened as one without a lease. */
-  #isOpenShared = false;
   #chained: Chained | undefined;
   #timer: Timer | undefined;
   /** For how long the transaction may wait for the offer, if it was opened beside the COMMIT of a holder in another process. */
@@ -164,10 +161,8 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     if (besideCommit && (SNAPSHOT.has(this.options.isolationLevel) || keys.length > 1)) return;
     const holders = keys.map(() => randomUUID());
     const { openTime, rowTime } = PREOPEN[beside];
-    const shared = keys.some((key) => this.#parts.room.goesWithoutStore(key));
-    this.#isOpenShared = shared;
     // Beside a COMMIT it may turn out to be of no use, so it must not take a connection that others wait for.
-    const options = this.#openingOptions(holders, { waitTime: rowTime, shared, evenIfWanted: !besideCommit });
+    const options = this.#openingOptions(holders, { waitTime: rowTime, evenIfWanted: !besideCommit });
     try {
       this.#opening = new Opening(database, options);
     } catch {
@@ -227,7 +222,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     stop(this.#timer);
     this.#besideCommit = undefined;
     // The next holder may end a transaction that is registered in its waiting room, as that of a former holder.
-    if (shared && !this.#isOpenShared) this.discard();
+    if (shared) this.discard();
     if (this.#chained === undefined) return this.#opening;
     this.#opening?.discard();
     // Not in `chain`, because that runs in the async context of the previous turn.

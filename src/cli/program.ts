@@ -53,101 +53,96 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
     })
     .addHelpText('after', '\nExit codes: 0 done or healthy, 1 a fault was found or the command failed, 2 wrong usage.');
 
-  const command = (usage: string, description: string) =>
-    program
+  const command = (usage: string, description: string, ...options: readonly Option[]) => {
+    const added = program
       .command(usage)
       .description(description)
       .option('--json', 'write one JSON document instead of text')
       .option('--schema <path>', 'file or folder of the Prisma schema')
       .option('--config <path>', 'path of the Prisma config');
-  const writing = (usage: string, description: string) =>
-    command(usage, description)
-      .option('--dry-run', 'show what would be written, and write nothing')
-      .option('--database-url <url>', 'refuse if a migration has failed in this database');
-  const field = () =>
-    new Option('--field <name>', 'name of the fence field').default(DEFAULTS.fenceField).argParser(fieldName);
-  const knownField = () =>
-    new Option(
-      '--field <name>',
-      `name of the fence field; default: what the guard looks at, or ${DEFAULTS.fenceField}`,
-    ).argParser(fieldName);
-  const keyPrefix = () =>
-    new Option('--key-prefix <text>', 'what fencedLock was given as keyPrefix')
-      .default(DEFAULTS.keyPrefix)
-      .argParser(keyPrefixOf);
-  const redisUrl = () =>
-    new Option('--redis-url <url>', `default: ${REDIS_DEFAULT}; once for each of independent nodes`).argParser(
-      (url: string, before: readonly string[] = []) => [...before, url],
-    );
+    for (const option of options) added.addOption(option);
+    return added;
+  };
+  const option = (flags: string, description: string) => new Option(flags, description);
+  const several = (flags: string, description: string, valid = (text: string) => text) =>
+    option(flags, description).argParser((text: string, before: readonly string[] = []) => [...before, valid(text)]);
 
-  const roles = () =>
-    new Option('--role <name>', 'only this role may lock; once for each').argParser(
-      (name: string, before: readonly string[] = []) => [...before, roleName(name)],
-    );
-  const print = () => new Option('--print', 'show the SQL that is written, too');
-  writing('init', 'add a migration with the objects of fenced_lock')
-    .addOption(roles())
-    .addOption(print())
-    .action((options) => init(context, options));
-  writing('add-fence <models...>', 'give models a fence: field, column and guard')
-    .addOption(field())
-    .addOption(
-      new Option(
-        '--guard <policy>',
-        'writers without a token: allow them (default), require a token, or prove it by its admission; none: no guard',
-      ).choices(POLICIES),
-    )
-    .action((models: string[], options) => addFence(context, models, options));
-  writing('remove-fence <models...>', 'take the fence of models away')
-    .addOption(knownField())
-    .action((models: string[], options) => removeFence(context, models, options));
-  writing('upgrade', "bring the objects to this package's version, by a new migration")
-    .addOption(print())
-    .action((options) => upgrade(context, options));
-  command('sql', 'write the SQL of the objects, fences and guards to stdout, for prisma db push')
-    .addOption(knownField())
-    .addOption(
-      new Option('--guard <policy>', 'of every fenced table; default: as in the migrations, or allow').choices(
-        POLICIES,
-      ),
-    )
-    .addOption(roles())
-    .action((options) => sql(context, options));
+  const writing = [
+    option('--dry-run', 'show what would be written, and write nothing'),
+    option('--database-url <url>', 'refuse if a migration has failed in this database'),
+  ];
+  const print = option('--print', 'show the SQL that is written, too');
+  const roles = several('--role <name>', 'only this role may lock; once for each', roleName);
+  const knownField = option(
+    '--field <name>',
+    `name of the fence field; default: what the guard looks at, or ${DEFAULTS.fenceField}`,
+  ).argParser(fieldName);
+  const keyPrefix = option('--key-prefix <text>', 'what fencedLock was given as keyPrefix')
+    .default(DEFAULTS.keyPrefix)
+    .argParser(keyPrefixOf);
+  const databaseUrl = option('--database-url <url>', `default: ${DATABASE_DEFAULT}`);
+  const servers = [
+    keyPrefix,
+    databaseUrl,
+    several('--redis-url <url>', `default: ${REDIS_DEFAULT}; once for each of independent nodes`),
+  ];
+  const stopped = () => world.stopped?.() ?? Promise.resolve();
+
+  command('init', 'add a migration with the objects of fenced_lock', ...writing, roles, print).action((options) =>
+    init(context, options),
+  );
+  command(
+    'add-fence <models...>',
+    'give models a fence: field, column and guard',
+    ...writing,
+    option('--field <name>', 'name of the fence field').default(DEFAULTS.fenceField).argParser(fieldName),
+    option(
+      '--guard <policy>',
+      'writers without a token: allow them (default), require a token, or prove it by its admission; none: no guard',
+    ).choices(POLICIES),
+  ).action((models: string[], options) => addFence(context, models, options));
+  command('remove-fence <models...>', 'take the fence of models away', ...writing, knownField).action(
+    (models: string[], options) => removeFence(context, models, options),
+  );
+  command('upgrade', "bring the objects to this package's version, by a new migration", ...writing, print).action(
+    (options) => upgrade(context, options),
+  );
+  command(
+    'sql',
+    'write the SQL of the objects, fences and guards to stdout, for prisma db push',
+    knownField,
+    option('--guard <policy>', 'of every fenced table; default: as in the migrations, or allow').choices(POLICIES),
+    roles,
+  ).action((options) => sql(context, options));
   command('gc', 'delete the rows of keys that nobody has locked for a while')
     .option('--older-than <time>', 'how long a key must have been idle, at least 1d', '1d')
     .option('--run <key>', 'only forget the last run of this job, so that it may run again in its interval')
     .option('--dry-run', 'only count')
     .option('--database-url <url>', `the database, as its owner; default: ${DATABASE_DEFAULT}`)
     .action((options) => gc(context, options));
-  command('doctor', 'check both servers, and report what is wrong and what to do')
-    .addOption(knownField())
-    .option('--fix', 'set the sequence right, and begin a crash epoch')
-    .option('--role <name>', "the application's role, if another than the connected one")
-    .addOption(keyPrefix())
-    .option('--database-url <url>', `default: ${DATABASE_DEFAULT}`)
-    .addOption(redisUrl())
-    .action(async (options) => report(await doctor(context, options)));
-  const looking = (usage: string, description: string) =>
-    command(usage, description)
-      .addOption(keyPrefix())
-      .option('--database-url <url>', `default: ${DATABASE_DEFAULT}`)
-      .addOption(redisUrl());
-  const stopped = () => world.stopped?.() ?? Promise.resolve();
-  looking('ls', 'list the keys that are held or waited for')
+  command(
+    'doctor',
+    'check both servers, and report what is wrong and what to do',
+    knownField,
+    option('--fix', 'set the sequence right, and begin a crash epoch'),
+    option('--role <name>', "the application's role, if another than the connected one"),
+    ...servers,
+  ).action(async (options) => report(await doctor(context, options)));
+  command('ls', 'list the keys that are held or waited for', ...servers)
     .option('--filter <text>', 'only keys that have this in their names')
     .option('--watch', 'show the list again and again, until it is stopped')
     .addOption(
-      new Option('--interval <seconds>', 'with --watch: between two looks, 0.2 to 60').default(2).argParser(interval),
+      option('--interval <seconds>', 'with --watch: between two looks, 0.2 to 60').default(2).argParser(interval),
     )
     .action((options) => ls(context, options, stopped));
-  command('history <key>', 'show the last turns of a key, as Postgres remembers them')
-    .option('--database-url <url>', `default: ${DATABASE_DEFAULT}`)
-    .action((key: string, options) => history(context, key, options));
-  looking('unlock <key>', 'take a key from its holder')
+  command('history <key>', 'show the last turns of a key, as Postgres remembers them', databaseUrl).action(
+    (key: string, options) => history(context, key, options),
+  );
+  command('unlock <key>', 'take a key from its holder', ...servers)
     .option('--dry-run', 'only show the holder')
     .action((key: string, options) => unlock(context, key, options));
-  looking('board', 'serve a page that shows the locks as they are taken, until it is stopped')
-    .addOption(new Option('--port <number>', '0: any that is free').default(7070).argParser(portNumber))
+  command('board', 'serve a page that shows the locks as they are taken, until it is stopped', ...servers)
+    .addOption(option('--port <number>', '0: any that is free').default(7070).argParser(portNumber))
     .option('--host <address>', 'the address of this machine to listen at', '127.0.0.1')
     .option('--allow-force-release', 'let the page take keys from their holders')
     .option('--expose-without-login', 'listen at an address that others reach: the page has no login')
@@ -171,34 +166,37 @@ function failed(context: Context, program: Command, error: unknown, args: readon
   return error instanceof Misuse ? EXIT.misuse : EXIT.failed;
 }
 
+/** The text, or what becomes of it, if it is one that is wanted. */
+const valid =
+  <T>(wanted: (text: string) => boolean, what: string, read: (text: string) => T) =>
+  (text: string): T => {
+    if (wanted(text)) return read(text);
+    throw new InvalidArgumentError(what);
+  };
+
 /** The name becomes a line of the schema, so it must be valid for Prisma. */
-function fieldName(text: string): string {
-  if (/^\p{L}[\p{L}\p{N}_]*$/u.test(text)) return text;
-  throw new InvalidArgumentError('It must be a name: letters, digits and underscores, a letter first.');
-}
-
+const fieldName = valid(
+  (text) => /^\p{L}[\p{L}\p{N}_]*$/u.test(text),
+  'It must be a name: letters, digits and underscores, a letter first.',
+  String,
+);
 /** Postgres treats `public` as all roles, even in quotation marks. */
-function roleName(text: string): string {
-  if (text !== '' && text !== 'public') return text;
-  throw new InvalidArgumentError('It must be the name of a role. Without --role all roles may lock.');
-}
-
-/** As `fencedLock` takes it. */
-function keyPrefixOf(text: string): string {
-  if (text !== '') return text;
-  throw new InvalidArgumentError('It must have at least one character.');
-}
-
-function portNumber(text: string): number {
-  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text);
-  throw new InvalidArgumentError('It must be a port: 0 to 65535.');
-}
-
-function interval(text: string): number {
-  const seconds = Number(text);
-  if (text.trim() !== '' && seconds >= 0.2 && seconds <= 60) return seconds;
-  throw new InvalidArgumentError('It must be a number of seconds from 0.2 to 60.');
-}
+const roleName = valid(
+  (text) => text !== '' && text !== 'public',
+  'It must be the name of a role. Without --role all roles may lock.',
+  String,
+);
+const keyPrefixOf = valid((text) => text !== '', 'It must have at least one character.', String);
+const portNumber = valid(
+  (text) => /^\d{1,5}$/.test(text) && Number(text) <= 65_535,
+  'It must be a port: 0 to 65535.',
+  Number,
+);
+const interval = valid(
+  (text) => Number(text) >= 0.2 && Number(text) <= 60,
+  'It must be a number of seconds from 0.2 to 60.',
+  Number,
+);
 
 function ownVersion(): string {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');

@@ -1,5 +1,4 @@
 import type { LockLostError } from '../base/errors.js';
-import { LazyAbort } from '../base/lazy-abort.js';
 import type { LockVia } from '../base/messages.js';
 import type { Lease, LeaseUser } from './lease.js';
 import type { LeaseRequest } from './request.js';
@@ -72,9 +71,8 @@ export class LeaseSet {
   get age(): number {
     // The previous turn of this process may still wait for its COMMIT. Its transaction has the same right to the key,
     // so it must not be ended as a blocker.
-    if (this.#turns.some((turn) => !turn.alone())) return Number.POSITIVE_INFINITY;
-    const ages = this.#turns.map(({ lease }) => lease.age);
-    return ages.includes(Number.POSITIVE_INFINITY) ? Number.POSITIVE_INFINITY : Math.min(...ages);
+    const ages = this.#turns.map((turn) => (turn.alone() ? turn.lease.age : Number.POSITIVE_INFINITY));
+    return ages.every(Number.isFinite) ? Math.min(...ages) : Number.POSITIVE_INFINITY;
   }
 
   /** Why a lease was lost; `undefined` while all are held. */
@@ -83,9 +81,9 @@ export class LeaseSet {
     return undefined;
   }
 
-  /** Marks the leases as lost whose time is over. */
+  /** Marks the lease as lost whose time is over. */
   checkExpiry(): void {
-    for (const { lease } of this.#turns) lease.checkExpiry();
+    void this.loss;
   }
 
   attach(user: LeaseUser): void {
@@ -136,46 +134,28 @@ export class LeaseSet {
   }
 }
 
-/** Where the call waits for the leases of its other keys. */
-interface Room {
-  enter(key: string, request: LeaseRequest): Promise<Turn>;
-}
-
 /** Takes a lease of all other keys, or of none. `first` is the turn of the first key. */
 export function withOthers(
   first: Turn,
-  room: Room,
+  room: { enter(key: string, request: LeaseRequest): Promise<Turn> },
   keys: readonly string[],
   request: LeaseRequest,
 ): LeaseSet | Promise<LeaseSet> {
-  return keys.length === 1 ? new LeaseSet([first]) : withEach(first, room, keys, request);
+  return keys.length === 1
+    ? new LeaseSet([first])
+    : withEach([first], (key) => room.enter(key, request), keys.slice(1));
 }
 
-/** If a lease is lost while the others are waited for, the waiting ends. */
-async function withEach(first: Turn, room: Room, keys: readonly string[], request: LeaseRequest): Promise<LeaseSet> {
-  const turns = [first];
-  // Not AbortSignal.any(): the caller's signal, which may live as long as the process, would keep a reference to each
-  // result.
-  const abort = new LazyAbort();
-  const { signal } = abort;
-  const user = { lost: (loss: LockLostError) => abort.abort(loss) };
-  const { options, deadline, mayShare, preopen } = request;
-  const unfollow = abort.follow(options.signal);
-  const others = { options: { ...options, signal }, deadline, mayShare, ...(preopen && { preopen }) };
-  first.lease.attach(user);
+async function withEach(
+  turns: Turn[],
+  enter: (key: string) => Promise<Turn>,
+  others: readonly string[],
+): Promise<LeaseSet> {
   try {
-    if (first.lease.loss) throw first.lease.loss;
-    for (const key of keys.slice(1)) {
-      const turn = await room.enter(key, others);
-      turns.push(turn);
-      turn.lease.attach(user);
-    }
+    for (const key of others) turns.push(await enter(key));
     return new LeaseSet(turns);
   } catch (error) {
     for (const turn of turns) turn.end();
     throw error;
-  } finally {
-    unfollow();
-    for (const { lease } of turns) lease.detach(user);
   }
 }

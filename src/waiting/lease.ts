@@ -15,6 +15,8 @@ export class Lease implements Claim {
   readonly key: string;
   readonly holder: string;
   readonly leaseTime: number;
+  /** Whether it is renewed. Only then is it as good for the next caller as for the last. */
+  readonly renew: boolean;
   /**
    * Whether another caller may hold the key, too: the store could not be asked, and only Postgres serializes the
    * transactions.
@@ -34,10 +36,11 @@ export class Lease implements Claim {
   /**
    * @param sentAt when the command that took the lease was sent. The lease time counts from then, not from the reply.
    */
-  constructor(claim: Claim, sentAt: number, { shared = false, isWanted = true } = {}) {
+  constructor(claim: Claim, sentAt: number, { renew = true, shared = false, isWanted = true } = {}) {
     this.key = claim.key;
     this.holder = claim.holder;
     this.leaseTime = claim.leaseTime;
+    this.renew = renew;
     this.shared = shared;
     this.isWanted = isWanted;
     this.#since = sentAt;
@@ -80,18 +83,13 @@ export class Lease implements Claim {
     return this.shared || this.#since === undefined ? Number.POSITIVE_INFINITY : now() - this.#since;
   }
 
-  /** Why the lease was lost; `undefined` while it is held. */
-  get loss(): LockLostError | undefined {
-    this.checkExpiry();
-    return this.#loss;
-  }
-
   /**
-   * Marks the lease as lost if its time is over. A timer does that, too, but after a pause of the process replies may be
-   * handled before overdue timers.
+   * Why the lease was lost; `undefined` while it is held. Its time may be over before a timer says so: after a pause of the
+   * process, replies may be handled before overdue timers.
    */
-  checkExpiry(): void {
+  get loss(): LockLostError | undefined {
     if (this.#loss === undefined && now() >= this.expiresAt) this.lose('expired');
+    return this.#loss;
   }
 
   /** Whether it is of no use any more: lost, released or yielded. */

@@ -3,7 +3,6 @@ import type { Lease } from './lease.js';
 import type { Extension, LeaseStore } from './store.js';
 
 interface Renewed {
-  readonly renew: boolean;
   /** When to extend the lease next; `Infinity` if it is not renewed, or an extension is in flight. */
   dueAt: number;
   /** The store's last error for this lease. */
@@ -29,11 +28,13 @@ export class Renewal {
     this.#store = store;
   }
 
-  /** Watches the lease until `remove`, and extends it if `renew` is set. */
-  add(lease: Lease, renew: boolean): void {
-    const dueAt = renew ? lease.expiresAt - lease.leaseTime * (1 - RENEW_AT) : Number.POSITIVE_INFINITY;
-    this.#leases.set(lease, { renew, dueAt, uncertain: undefined });
-    this.#schedule(Math.min(dueAt, lease.expiresAt));
+  /** Watches the lease until `remove`, and extends it if it is to be renewed: an offer at once. */
+  add(lease: Lease): void {
+    const { expiresAt, leaseTime } = lease;
+    const dueAt = lease.renew ? expiresAt - leaseTime * (1 - RENEW_AT) : Number.POSITIVE_INFINITY;
+    this.#leases.set(lease, { dueAt, uncertain: undefined });
+    this.#schedule(Math.min(dueAt, expiresAt));
+    if (lease.isOffer) void this.look(lease);
   }
 
   remove(lease: Lease): void {
@@ -48,7 +49,7 @@ export class Renewal {
    */
   async look(lease: Lease): Promise<boolean> {
     const renewed = this.#leases.get(lease);
-    if (renewed?.renew && lease.loss === undefined) {
+    if (renewed && lease.renew && lease.loss === undefined) {
       renewed.dueAt = Number.POSITIVE_INFINITY;
       await this.#extend([lease]);
       return lease.loss !== undefined;
@@ -57,6 +58,11 @@ export class Renewal {
     if (state === undefined || state.holder === lease.holder) return false;
     lease.lose('gone');
     return true;
+  }
+
+  /** Another process has taken the lease from this holder. */
+  lose(holder: string): void {
+    for (const lease of this.#leases.keys()) if (lease.holder === holder) lease.lose('gone');
   }
 
   close(): void {

@@ -6,12 +6,10 @@ import { RecentKeys } from '../base/recent-keys.js';
 import { KeyQueue, type QueueDependencies } from './key-queue.js';
 import { Lease } from './lease.js';
 import type { Turn } from './lease-set.js';
-import { fixed, type PollDelay } from './poll-delay.js';
 import { Releases } from './releases.js';
 import type { Renewal } from './renewal.js';
 import type { LeaseRequest } from './request.js';
 import { type Claim, isDenial, type LeaseStore } from './store.js';
-import type { TurnUser } from './waiter.js';
 
 /** Pause between two tries to take over a lease; milliseconds. */
 const TRANSFER_PAUSE = 50;
@@ -22,12 +20,6 @@ const DEFAULT_POLL_DELAY = 250;
 const BUSY_TIME = 1_000;
 const MOST_KEYS = 1_000;
 
-interface TakeOverOptions {
-  readonly renew: boolean;
-  readonly signal: AbortSignal | undefined;
-  readonly deadline: Deadline;
-}
-
 export interface WaitingRoomOptions {
   /** `process`: the callers of a process share one place in the store's queue. `strict`: each caller has its own. */
   readonly fairness: 'process' | 'strict';
@@ -35,10 +27,16 @@ export interface WaitingRoomOptions {
   /** What others are told of this process. */
   readonly name?: string;
   /** How often to look while wake-ups do not arrive. Default: every 250 ms. */
-  readonly pollDelay?: PollDelay;
+  readonly pollDelay?: () => number;
 }
 
-/** The queues of one client, one for each key. */
+/** Something under way that `close` waits for, after it has called `turnAway`. */
+interface Operation {
+  readonly key: string;
+  readonly turnAway: (error: ClosedError) => void;
+}
+
+/** The queues of one client, one for each key; and what is under way, for the end of the client. */
 export class WaitingRoom {
   readonly #dependencies: QueueDependencies;
   readonly #strict: boolean;
@@ -46,46 +44,35 @@ export class WaitingRoom {
   readonly #queues = new Set<KeyQueue>();
   /** Keys that callers had to wait for lately. */
   readonly #recentlyContended = new RecentKeys(MOST_KEYS);
-  /** Calls that wait for their admission: what turns each away, with its key. */
-  readonly #notAdmitted = new Map<(error: ClosedError) => void, string>();
-  #operations = 0;
+  readonly #operations = new Set<Operation>();
   readonly #releases: Releases;
   /** How many have closed the room and not opened it again. */
   #closed = 0;
   #whenEmpty: Array<() => void> = [];
 
   constructor(store: LeaseStore, renewal: Renewal, emit: Emit, options: WaitingRoomOptions) {
-    const { fairness, passOnAfter, name, pollDelay = fixed(DEFAULT_POLL_DELAY) } = options;
+    const { fairness, passOnAfter, name, pollDelay = () => DEFAULT_POLL_DELAY } = options;
     this.#strict = fairness === 'strict';
-    this.#releases = new Releases(store, emit, {
+    const releases = new Releases(store, emit, {
       mayTryAgain: () => this.#closed === 0,
       onEmpty: () => this.#noticeEmpty(),
     });
-    this.#dependencies = {
-      store,
-      renewal,
-      emit,
-      name,
-      passOnAfter,
-      listenFirst: this.#strict,
-      pollDelay,
-      releases: this.#releases,
-    };
+    this.#releases = releases;
+    this.#dependencies = { store, renewal, emit, name, passOnAfter, listenFirst: this.#strict, pollDelay, releases };
   }
 
   /**
-   * Resolves to the caller's turn, as soon as it has it; with `user`, to the result of its `useTurn`.
+   * Resolves to the caller's turn, as soon as it has it.
    *
    * @throws LockTimeoutError, LockUnavailableError, ClosedError, or the signal's reason.
    */
-  enter(key: string, request: LeaseRequest): Promise<Turn>;
-  enter<R>(key: string, request: LeaseRequest, user: TurnUser<R>): Promise<R>;
-  enter(key: string, request: LeaseRequest, user?: TurnUser<unknown>): Promise<unknown> {
+  enter(key: string, request: LeaseRequest): Promise<Turn> {
     // Not an async function: each waiting caller would cost another promise and frame.
     const { signal } = request.options;
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#closed > 0) return Promise.reject(closed(key));
-    return this.#queueFor(key).enter(request, user);
+    const known = this.#strict ? undefined : this.#byKey.get(key);
+    return (known ?? this.#newQueue(key, true)).enter(request);
   }
 
   /** Whether no caller of this process has the key or waits for it. */
@@ -94,16 +81,12 @@ export class WaitingRoom {
   }
 
   /**
-   * Whether a caller is likely to get the key at once: this process does not have it, and nobody had to wait for it
-   * lately.
+   * Whether a look in the store is likely to give a caller the key: this process does not have it, nobody had to wait for it
+   * lately, and the store is not away.
    */
   isRecentlyUncontended(key: string): boolean {
-    return !this.#byKey.has(key) && !this.#recentlyContended.has(key);
-  }
-
-  /** Whether a caller of the key is likely to get its turn without a lease, because the store is away. */
-  goesWithoutStore(key: string): boolean {
-    return this.#dependencies.store.isKnownAway?.(key) === true;
+    const { store } = this.#dependencies;
+    return !this.#byKey.has(key) && !this.#recentlyContended.has(key) && store.isKnownAway?.(key) !== true;
   }
 
   /** Callers of this process that wait, key by key. */
@@ -115,67 +98,45 @@ export class WaitingRoom {
     return callers;
   }
 
-  /** Registers an operation that `close` waits for. Returns the function that ends it. */
-  begin(): () => void {
-    this.#operations++;
-    return once(() => {
-      this.#operations--;
-      this.#noticeEmpty();
-    });
-  }
-
   /**
    * Takes over a lease that another handle holds, and returns a turn with it.
    *
    * @throws LockLostError if the holder has lost the lease, LockUnavailableError if the store does not answer, ClosedError,
    *   or the signal's reason.
    */
-  async takeOver(claim: Claim, successor: string, { renew, signal, deadline }: TakeOverOptions): Promise<Turn> {
+  async takeOver(
+    claim: Claim,
+    successor: string,
+    { renew, signal, deadline }: { renew: boolean; signal: AbortSignal | undefined; deadline: Deadline },
+  ): Promise<Turn> {
     this.throwIfClosing(claim.key);
-    const { renewal } = this.#dependencies;
     const abort = new LazyAbort();
     const forget = this.untilAdmitted(claim.key, (error) => abort.abort(error));
     const unfollow = abort.follow(signal);
-    const sentAt = await this.#transfer(claim, successor, deadline, abort).finally(() => {
+    try {
+      const sentAt = await this.#transfer(claim, successor, deadline, abort);
+      this.markLost(claim.holder);
+      return this.#newQueue(claim.key, false).resume(new Lease({ ...claim, holder: successor }, sentAt, { renew }));
+    } finally {
       unfollow();
       forget();
-    });
-    this.markLost(claim.key, claim.holder);
-    const lease = new Lease({ ...claim, holder: successor }, sentAt);
-    renewal.add(lease, renew);
-    const ended = this.begin();
-    const end = once(() => {
-      renewal.remove(lease);
-      this.#releases.send(lease);
-      ended();
-    });
-    const look = () => renewal.look(lease);
-    return {
-      lease,
-      via: 'resumed',
-      pass: () => undefined,
-      hint: () => {},
-      runsAgain: () => {},
-      alone: () => true,
-      look,
-      end,
-    };
+    }
   }
 
-  /**
-   * Registers a call that has its lease and waits for its admission: `close` turns it away, too. Returns the function
-   * that removes it.
-   */
+  /** Called when another process has taken the lease from `holder`. A holder of this process learns it at once. */
+  markLost(holder: string): void {
+    this.#dependencies.renewal.lose(holder);
+  }
+
+  /** Registers an operation that `close` waits for. Returns the function that ends it. */
+  begin(): () => void {
+    return this.#register({ key: '', turnAway: () => {} });
+  }
+
+  /** The same for a call that is not admitted yet: `close` turns it away. */
   untilAdmitted(key: string, turnAway: (error: ClosedError) => void): () => void {
     if (this.#closed > 0) turnAway(closed(key));
-    else this.#notAdmitted.set(turnAway, key);
-    return () => void this.#notAdmitted.delete(turnAway);
-  }
-
-  /** Called when an operator has taken the key from `holder`. A holder of this process learns it at once. */
-  markLost(key: string, holder: string): void {
-    // With `strict`, the holder may have come by an earlier queue of the key.
-    for (const queue of this.#queues) if (queue.key === key) queue.markLost(holder);
+    return this.#register({ key, turnAway });
   }
 
   /** Turns away all waiting callers. Resolves when all turns have ended and all leases are released. */
@@ -183,7 +144,7 @@ export class WaitingRoom {
     const open = this.shut();
     try {
       for (const queue of [...this.#queues]) queue.close(closed(queue.key));
-      for (const [turnAway, key] of [...this.#notAdmitted]) turnAway(closed(key));
+      for (const { key, turnAway } of [...this.#operations]) turnAway(closed(key));
       this.#releases.flush();
       await new Promise<void>((resolve) => {
         this.#whenEmpty.push(resolve);
@@ -197,9 +158,11 @@ export class WaitingRoom {
   /** Refuses new callers until the returned function is called. */
   shut(): () => void {
     this.#closed++;
-    return once(() => {
-      this.#closed--;
-    });
+    let isOpen = false;
+    return () => {
+      if (!isOpen) this.#closed--;
+      isOpen = true;
+    };
   }
 
   get isClosing(): boolean {
@@ -231,22 +194,29 @@ export class WaitingRoom {
     }
   }
 
-  #queueFor(key: string): KeyQueue {
-    const known = this.#strict ? undefined : this.#byKey.get(key);
-    if (known) return known;
-    const queue = new KeyQueue(key, this.#dependencies, (waitedFor) => {
-      if (waitedFor) this.#recentlyContended.note(key, BUSY_TIME);
+  /** @param isShared whether later callers of the key enter it, too. */
+  #newQueue(key: string, isShared: boolean): KeyQueue {
+    const queue = new KeyQueue(key, this.#dependencies, (hasWaited) => {
+      if (hasWaited) this.#recentlyContended.note(key, BUSY_TIME);
       if (this.#byKey.get(key) === queue) this.#byKey.delete(key);
       this.#queues.delete(queue);
       this.#noticeEmpty();
     });
-    this.#byKey.set(key, queue);
+    if (isShared) this.#byKey.set(key, queue);
     this.#queues.add(queue);
     return queue;
   }
 
+  #register(operation: Operation): () => void {
+    this.#operations.add(operation);
+    return () => {
+      this.#operations.delete(operation);
+      this.#noticeEmpty();
+    };
+  }
+
   #noticeEmpty(): void {
-    if (this.#queues.size > 0 || this.#operations > 0 || !this.#releases.empty) return;
+    if (this.#queues.size > 0 || this.#operations.size > 0 || !this.#releases.empty) return;
     for (const resolve of this.#whenEmpty.splice(0)) resolve();
   }
 }
@@ -255,13 +225,4 @@ function closed(key: string): ClosedError {
   return new ClosedError('The client was closed, so this call no longer waits for the lock. Nothing was done.', {
     key,
   });
-}
-
-function once(action: () => void): () => void {
-  let done = false;
-  return () => {
-    if (done) return;
-    done = true;
-    action();
-  };
 }

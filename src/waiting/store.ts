@@ -67,9 +67,9 @@ export interface Watch {
 
 export interface Look {
   /** How long to keep a place in the queue if the key is not free; milliseconds. Default: no place. */
-  readonly enter?: number;
+  readonly enter?: number | undefined;
   /** How long the answer may take; milliseconds. Default: the store's own limit. */
-  readonly atMost?: number;
+  readonly atMost?: number | undefined;
 }
 
 /** The state of a key in the store. */

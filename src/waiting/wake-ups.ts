@@ -8,28 +8,25 @@ const LONGEST_DELAY = 500;
 export class WakeUps {
   readonly #store: LeaseStore;
   readonly #key: string;
-  readonly #holder: () => string;
-  readonly #heard: (wakeUp: WakeUp) => void;
+  readonly #hinted: () => void;
   #watch: Watch | undefined;
+  /** The id under which the store knows this process; empty while it does not wait. */
+  #holder = '';
   /** Until when the key is offered to this process, by the last message; 0 if it is not. */
   #offeredUntil = 0;
   /** When the last look was sent. */
-  #lookedAt = now();
-  /** Before a sleep: the latest time at which the next one ends. */
+  #lookedAt = 0;
+  /** When the present sleep ends at the latest; before a sleep, the next one. */
   #wakesAt = Number.POSITIVE_INFINITY;
   #timer: Timer | undefined;
   /** Ends the present sleep. */
   #wake: (() => void) | undefined;
 
-  /**
-   * @param holder the id under which the store knows this process at the moment.
-   * @param heard called for each message, before anybody is woken by it.
-   */
-  constructor(store: LeaseStore, key: string, holder: () => string, heard: (wakeUp: WakeUp) => void) {
+  /** @param hinted called when the holder is about to commit, and this process is next. */
+  constructor(store: LeaseStore, key: string, hinted: () => void) {
     this.#store = store;
     this.#key = key;
-    this.#holder = holder;
-    this.#heard = heard;
+    this.#hinted = hinted;
   }
 
   /** Whether this process is subscribed to the key's channel. */
@@ -37,9 +34,9 @@ export class WakeUps {
     return this.#watch !== undefined;
   }
 
-  /** Whether it is known that messages do not arrive. */
-  get isDeaf(): boolean {
-    return this.#watch?.hears === false;
+  /** Whether messages arrive, as far as is known. */
+  get hears(): boolean {
+    return this.#watch !== undefined && this.#watch.hears !== false;
   }
 
   /** Subscribes, and resolves to whether the server has confirmed it. */
@@ -59,55 +56,61 @@ export class WakeUps {
   }
 
   /** Forgets the messages that came before this look. Returns for how long the key is offered to this process; milliseconds. */
-  beginLook(): number {
+  beginLook(holder: string): number {
+    const offeredFor = holder === this.#holder ? Math.max(0, this.#offeredUntil - now()) : 0;
+    this.#holder = holder;
+    this.#offeredUntil = 0;
     this.#wakesAt = Number.POSITIVE_INFINITY;
     this.#lookedAt = now();
-    const offeredFor = Math.max(0, this.#offeredUntil - now());
-    this.#offeredUntil = 0;
     return offeredFor;
+  }
+
+  /** This process does not wait any more: a hint or an offer that comes late is for nobody. */
+  rest(): void {
+    this.#holder = '';
   }
 
   /** Resolves after `ms`, or when the process is woken, even if that was just before. */
   sleep(ms: number): Promise<void> {
     return new Promise((resolve) => {
-      const time = Math.min(ms, this.#wakesAt - now());
-      if (time <= 0) return resolve();
       this.#wake = () => {
         this.#wake = undefined;
         resolve();
       };
-      this.#timer = after(time, this.#wake);
+      this.#wakesAt = Math.min(this.#wakesAt, now() + ms);
+      this.#startTimer();
     });
   }
 
-  wake(): void {
-    this.#wakeIn(0);
+  /** Ends the present sleep after `ms` at the latest, or else the next one. */
+  wakeIn(ms: number): void {
+    this.#wakesAt = Math.min(this.#wakesAt, now() + ms);
+    this.#startTimer();
   }
 
-  #wakeIn(ms: number): void {
-    if (this.#wake === undefined) {
-      // An earlier time may have been given already.
-      this.#wakesAt = Math.min(this.#wakesAt, now() + ms);
-      return;
-    }
+  #startTimer(): void {
+    if (this.#wake === undefined) return;
     stop(this.#timer);
-    if (ms <= 0) this.#wake();
-    else this.#timer = after(ms, this.#wake);
+    const left = this.#wakesAt - now();
+    if (left <= 0) this.#wake();
+    else this.#timer = after(left, this.#wake);
   }
 
   #onWakeUp(wakeUp: WakeUp): void {
-    this.#heard(wakeUp);
-    if (wakeUp !== 'look' && 'next' in wakeUp) {
+    if (wakeUp === 'look') {
+      this.wakeIn(0);
+    } else if ('next' in wakeUp) {
       // Somebody has the key: an offer that was made before this is over.
       this.#offeredUntil = 0;
-      return;
+      if (wakeUp.next === this.#holder) this.#hinted();
+    } else if (wakeUp.turn === this.#holder) {
+      this.#offeredUntil = now() + wakeUp.expiresIn;
+      this.wakeIn(0);
+    } else {
+      this.#offeredUntil = 0;
+      // If that process does not take it, the key becomes free without a message. On a busy key, the next offer comes before,
+      // so the look has an upper bound: a place that was lost with the store's queue would otherwise never be taken again.
+      this.wakeIn(Math.min(wakeUp.expiresIn + 1, Math.max(1, this.#lookedAt + LONGEST_DELAY - now())));
     }
-    const isOffer = wakeUp !== 'look' && wakeUp.turn === this.#holder();
-    if (wakeUp !== 'look') this.#offeredUntil = isOffer ? now() + wakeUp.expiresIn : 0;
-    if (wakeUp === 'look' || isOffer) this.wake();
-    // The key is offered to another process. If that process does not take it, the key becomes free without a message.
-    // On a busy key, the next offer comes before, so the look has an upper bound: a place that was lost with the
-    // store's queue would otherwise never be taken again.
-    else this.#wakeIn(Math.min(wakeUp.expiresIn + 1, Math.max(1, this.#lookedAt + LONGEST_DELAY - now())));
   }
 }

@@ -32,22 +32,6 @@ describeWithShop('hooks of a lock', () => {
     expect(seen).toMatchObject([{ quantity: 9 }]);
   });
 
-  test('run one after the other, in the order in which they were registered, and none of another kind', async () => {
-    const { key } = await shop.product(1);
-    const ran: string[] = [];
-    const slow = gate();
-    await shop.client().prisma.$withLock(key, (_, lock) => {
-      noting(ran, lock);
-      lock.afterCommit(async () => {
-        setImmediate(() => slow.open());
-        await slow.opened;
-        ran.push('slow');
-      });
-      lock.afterCommit(() => ran.push('last'));
-    });
-    expect(ran).toEqual(['afterCommit', 'slow', 'last']);
-  });
-
   test('hold nothing: they take the same lock, another one, and write past any lock', async () => {
     const { id, key } = await shop.product(10);
     const other = await shop.product(10);

@@ -193,7 +193,7 @@ describeWithShop('turns that follow each other on one connection', () => {
     const prisma = new PrismaClient({ adapter: new PrismaPg(pool) }).$extends(
       fencedLock({ redis: shop.redis(), rescue, ...STAYS }),
     ) as ShopClient;
-    const settled = Promise.allSettled(Array.from({ length: 150 }, () => sale(prisma, key, id)));
+    const settled = Promise.allSettled(Array.from({ length: 80 }, () => sale(prisma, key, id)));
     let over = false;
     void settled.then(() => {
       over = true;

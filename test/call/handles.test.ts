@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, test } from 'vitest';
-import type { LockTx } from '../../src/index.js';
-import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { forget, type Handle, registered, sellOne } from './handle-work.js';
 
 describeWithShop('a handle', () => {
@@ -44,28 +43,6 @@ describeWithShop('a handle', () => {
     expect(done).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
     expect((await shop.row(id))?.quantity).toBe(2);
     await lock.release();
-  });
-
-  test('mixes with $withLock on one key: no update is lost, and tokens rise', async () => {
-    const { id, key } = await shop.product(40);
-    const clients = [prisma, shop.client().prisma];
-    const turns: { token: bigint; left: number }[] = [];
-    const work = async (client: ShopClient, asHandle: boolean) => {
-      const sell = async (tx: LockTx<ShopClient>, { token }: { token: bigint }) => {
-        const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-        await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
-        return { token, left: quantity - 1 };
-      };
-      if (!asHandle) return void turns.push(await client.$withLock(key, sell));
-      const lock = await client.$lock(key);
-      for (let sale = 0; sale < 2; sale++) turns.push(await lock.$transaction(sell));
-      await lock.release();
-    };
-    await Promise.all(Array.from({ length: 20 }, (_, index) => work(clients[index % 2] as ShopClient, index % 4 < 2)));
-    expect((await shop.row(id))?.quantity).toBe(10);
-    const inOrder = turns.toSorted((one, other) => other.left - one.left).map(({ token }) => token);
-    expect(inOrder).toEqual(inOrder.toSorted((one, other) => (one < other ? -1 : 1)));
-    expect(new Set(inOrder).size).toBe(20);
   });
 
   test('holds several keys, each with a token of its own, and is admitted for all of them', async () => {

@@ -1,11 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PrismaPg } from '@prisma/adapter-pg';
-import pg from 'pg';
-import { expect, inject, test } from 'vitest';
-import { fencedLock } from '../../src/index.js';
+import { expect, test } from 'vitest';
 import { namesOf } from '../../src/redis/names.js';
-import { PrismaClient } from '../generated/prisma/client.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 import { slowCommit } from './slow-commit.js';
@@ -152,40 +148,4 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     await held;
     await holder.held;
   });
-
-  test('begins nothing where others wait for a connection of its pool', async () => {
-    const { key } = await shop.product(10);
-    const holder = await committing(shop.client().prisma, key);
-    const connectionString = inject('postgres').app;
-    const pool = new pg.Pool({ connectionString, max: 1 });
-    shop.closeLater(() => pool.end());
-    const contender = new PrismaClient({ adapter: new PrismaPg(pool) }).$extends(
-      fencedLock({ redis: shop.redis(), rescue: new PrismaPg({ connectionString }) }),
-    );
-    await contender.$queryRaw`SELECT 1`;
-    const held = contender.$withLock(key, () => 'in');
-    await eventually('it waits', async () => (await contender.$locks.inspect(key)).waiting === 1);
-    const taken = await pool.connect();
-    const bystander = pool.connect();
-    expect(pool.waitingCount).toBe(1);
-    await holder.end();
-    const most = await watched(() => pool.waitingCount, 100);
-    expect(most).toBe(1);
-    taken.release();
-    (await bystander).release();
-    await holder.goOn();
-    expect(await held).toBe('in');
-    await holder.held;
-  });
 });
-
-/** The largest value within `ms`. */
-async function watched(value: () => number, ms: number): Promise<number> {
-  let most = value();
-  const until = performance.now() + ms;
-  while (performance.now() < until) {
-    await new Promise((resolve) => setImmediate(resolve));
-    most = Math.max(most, value());
-  }
-  return most;
-}

@@ -8,7 +8,7 @@ const [postgres, redisUrl, key, what, how] = process.argv.slice(2) as [
   string,
   string,
   string,
-  'nothing' | 'handle' | 'contention' | 'waiting',
+  'handle' | 'contention' | 'waiting',
   'prisma first' | 'redis first' | 'past the extension',
 ];
 const redis = new Redis(redisUrl);

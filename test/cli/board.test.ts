@@ -8,19 +8,25 @@ import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { asked, askedLines } from './operator.js';
 
-/** A board that the command serves, until it is stopped. */
-async function serve(keyPrefix: string, ...args: string[]) {
+/** Runs the command until it ends, or is stopped. */
+function start(args: readonly string[]) {
   const { opened: stopped, open: stop } = gate();
   const written = { out: '', err: '' };
-  const code = run(['board', '--key-prefix', keyPrefix, '--port', '0', ...args], {
+  const code = run(['board', '--port', '0', ...args], {
     cwd: process.cwd(),
     env: { DATABASE_URL: inject('postgres').app, REDIS_URL: inject('redis').url },
     now: () => new Date(),
-    stdout: sink(written, 'out'),
-    stderr: sink(written, 'err'),
+    stdout: { write: (text) => (written.out += text) },
+    stderr: { write: (text) => (written.err += text) },
     stopped: () => stopped,
   });
-  const url = await eventually('it listens', async () => /http:\S+\//.exec(written.out)?.[0]);
+  return { written, code, stop };
+}
+
+/** A board that the command serves, until it is stopped. */
+async function serve(keyPrefix: string, ...args: string[]) {
+  const started = start(['--key-prefix', keyPrefix, ...args]);
+  const url = await eventually('it listens', async () => /http:\S+\//.exec(started.written.out)?.[0]);
   // What a test asks of a handler goes over the network.
   const ask = (request: Request) => {
     const { pathname } = new URL(request.url);
@@ -29,15 +35,7 @@ async function serve(keyPrefix: string, ...args: string[]) {
     const { method, body, signal } = request;
     return fetch(new URL(pathname, url), { method, headers, body, signal, duplex: 'half' } as RequestInit);
   };
-  return { url, written, code, stop, board: Object.assign(ask, { close: () => {} }) };
-}
-
-function sink<To extends string>(written: Record<To, string>, to: To) {
-  return {
-    write: (text: string) => {
-      written[to] += text;
-    },
-  };
+  return { ...started, url, board: Object.assign(ask, { close: () => {} }) };
 }
 
 describeWithShop('fenced-lock board', () => {
@@ -58,15 +56,6 @@ describeWithShop('fenced-lock board', () => {
       holder: handle.toJSON().holders[0],
     });
     expect(viewer.status).not.toHaveProperty('happened');
-    const health = await viewer.until(
-      'the health',
-      () => (viewer.status?.health.length ?? 0) > 0 && viewer.status?.health,
-    );
-    expect(health.map(({ server, status }) => `${server} ${status}`)).toEqual([
-      'postgres ok',
-      'postgres ok',
-      'redis ok',
-    ]);
     expect(viewer.status?.redis).toMatchObject([{ role: 'server', status: 'ready', healthy: true }]);
     // Both are named before anybody looks, and on the page.
     expect(written.out.startsWith(askedLines())).toBe(true);
@@ -143,37 +132,16 @@ describeWithShop('fenced-lock board', () => {
     await code;
   });
 
-  test.each(['0.0.0.0', '::', '192.0.2.1', 'example.com', '127.0.0.1.example.com'])(
-    'refuses to listen at %s without the flag that names the danger',
-    async (host) => {
-      const written = { err: '' };
-      const code = await run(['board', '--port', '0', '--host', host], {
-        cwd: process.cwd(),
-        env: { DATABASE_URL: 'postgresql://nobody@localhost/none', REDIS_URL: 'redis://localhost' },
-        now: () => new Date(),
-        stdout: { write: () => {} },
-        stderr: sink(written, 'err'),
-      });
-      expect(code).toBe(2);
-      expect(written.err).toContain('--expose-without-login');
-    },
-  );
-
-  test.each(['0.0.0.0', '::'])(
-    'at %s, under any name, it may take no keys: a foreign page could have its own name resolve to it',
-    async (host) => {
-      const written = { err: '' };
-      const args = ['board', '--port', '0', '--host', host, '--expose-without-login', '--allow-force-release'];
-      const code = await run(args, {
-        cwd: process.cwd(),
-        env: { DATABASE_URL: 'postgresql://nobody@localhost/none', REDIS_URL: 'redis://localhost' },
-        now: () => new Date(),
-        stdout: { write: () => {} },
-        stderr: sink(written, 'err'),
-      });
-      expect([code, written.err]).toEqual([2, expect.stringMatching(/--allow-force-release: .* Give --host /)]);
-    },
-  );
+  test.each([
+    // Without the flag that names the danger.
+    ['192.0.2.1', [], '--expose-without-login'],
+    ['127.0.0.1.example.com', [], '--expose-without-login'],
+    // A foreign page could have its own name resolve to it.
+    ['::', ['--expose-without-login', '--allow-force-release'], '--allow-force-release: '],
+  ])('refuses to listen at %s with %j', async (host, flags, message) => {
+    const { code, written } = start(['--host', host, ...flags]);
+    expect([await code, written.err]).toEqual([2, expect.stringContaining(message)]);
+  });
 
   test('tells what cannot be reached, and goes on when it can', async () => {
     const { url, code, stop, board } = await serve('x:', '--redis-url', 'redis://127.0.0.1:1');

@@ -1,9 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { cpSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { closeSync, cpSync, existsSync, openSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import ts from 'typescript';
-import { expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { type Project, project, ROOT } from './project.js';
 
 const OBJECTS = 'prisma/migrations/20261101000000_fenced_lock';
@@ -48,15 +49,31 @@ test('the compiled command works where it is installed, without the drivers of t
   expect(run('mend')).toMatchObject({ status: 2 });
 });
 
-test('a reader that has seen enough, as head has, is no error', async () => {
-  const { app, bin } = installed();
-  const command = spawn(process.execPath, [bin, 'init', '--print'], { cwd: app.folder, env: {} });
-  command.stdout.destroy();
-  let complaints = '';
-  command.stderr.on('data', (text) => {
-    complaints += text;
+const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
+
+test('doctor whose reader goes away after the first line, as `head` does, ends without an error', async () => {
+  const env = { ...process.env, DATABASE_URL: inject('postgres').admin, REDIS_URL: inject('redis').url };
+  const child = spawn(process.execPath, ['--import', tsx, join(ROOT, 'src/cli/main.ts'), 'doctor'], { cwd: ROOT, env });
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
   });
-  const [code] = await once(command, 'close');
-  expect({ code, complaints }).toEqual({ code: 0, complaints: '' });
-  expect(app.migration().sql).toContain('CREATE SCHEMA');
+  child.stdout.once('data', () => child.stdout.destroy());
+  const code = await new Promise((resolve) => child.once('close', resolve));
+  expect(said).toBe('');
+  expect([0, 1]).toContain(code);
+});
+
+test.skipIf(!existsSync('/dev/full'))('a full disk behind stdout is one sentence on stderr', async () => {
+  const full = openSync('/dev/full', 'w');
+  const main = [join(ROOT, 'src/cli/main.ts'), '--help'];
+  const child = spawn(process.execPath, ['--import', tsx, ...main], { cwd: ROOT, stdio: ['ignore', full, 'pipe'] });
+  let said = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+  });
+  const code = await new Promise((resolve) => child.once('close', resolve));
+  closeSync(full);
+  expect(said).toMatch(/^fenced-lock: The output cannot be written: ENOSPC: no space left on device, write\.\n$/);
+  expect(code).toBe(1);
 });

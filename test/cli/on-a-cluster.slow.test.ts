@@ -57,15 +57,13 @@ describeWithShop('the command', () => {
         .nodes.slice(0, 3)
         .map(({ host, port }) => `${host}:${port}`);
 
-    test('doctor rehearses a lock, whichever node it is', async () => {
+    test('doctor rehearses a lock on each master, whichever node it is asked by', async () => {
       for (const { url } of cluster().nodes) {
         const found = findings(await new Operator(shop).runWith({ REDIS_URL: url }, 'doctor', '--json'));
         const ofRedis = found.filter(({ server }) => server === 'redis');
         expect(ofRedis.filter(({ status }) => status !== 'ok')).toEqual([]);
-        for (const check of ['scripts', 'wake-ups']) {
-          const at = ofRedis.filter((each) => each.check === check).map(({ node }) => node);
-          expect(at.toSorted()).toEqual(masters().toSorted());
-        }
+        const at = ofRedis.filter(({ check }) => check === 'wake-ups').map(({ node }) => node);
+        expect(at.toSorted()).toEqual(masters().toSorted());
       }
     });
 
@@ -84,7 +82,6 @@ describeWithShop('the command', () => {
           { check: 'eviction', status: 'warning', node },
           { check: 'scripts', status: 'fault', node },
         ]);
-        expect((await new Operator(shop).runWith(env, 'doctor')).out).toContain(`Redis ${node}\n`);
         await askServer(url, 'CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
         await askServer(url, 'ACL', 'SETUSER', 'cli-doctor', '+@all');
       }

@@ -47,18 +47,7 @@ export function askedLines(): string {
 }
 
 /** Letters, marks and signs that look like nothing: with them, two names look alike. */
-export const BLANKS = [
-  '\u3164',
-  '\u2800',
-  '\u115F',
-  '\u1160',
-  '\uFFA0',
-  '\u034F',
-  '\uFE0F',
-  '\u180B',
-  '\u{E0100}',
-  '\u{1D159}',
-];
+export const BLANKS = [...'\u3164\u2800\u115F\u1160\uFFA0\u034F\uFE0F\u180B\u{E0100}\u{1D159}'];
 
 /** What somebody may have called a key in order to deceive whoever looks at it. */
 export const HOSTILE: ReadonlyArray<[what: string, key: string]> = [

@@ -100,25 +100,6 @@ export function project(files?: Record<string, string>, env?: Record<string, str
   return project;
 }
 
-/** The lines that one text has and the other has not, in their order; a line is compared with its ending. */
-export function changedLines(before: string, after: string): { added: string[]; removed: string[] } {
-  const old = before.split(/(?<=\n)/);
-  const added: string[] = [];
-  const removed: string[] = [];
-  let at = 0;
-  for (const line of after.split(/(?<=\n)/)) {
-    const found = old.indexOf(line, at);
-    // Only the next lines may be skipped: a removed one is looked for, a moved one counts as added.
-    if (found >= 0 && found - at <= 3) {
-      removed.push(...old.slice(at, found));
-      at = found + 1;
-    } else {
-      added.push(line);
-    }
-  }
-  return { added, removed: [...removed, ...old.slice(at)] };
-}
-
 /** An output without what differs from run to run: ids, times, tokens, addresses and processes. */
 export function steady(text: string): string {
   return (

@@ -27,16 +27,14 @@ describeWithShop('a Redis URL', () => {
     test('is refused, with the way to the primary', async () => {
       const { site } = group();
       if (site.kind !== 'sentinel') throw new Error('no Sentinels');
-      const [one, other] = site.sentinels.map(({ host, port }) => `redis://${host}:${port}`) as [string, string];
+      const [one = '', other = ''] = site.sentinels.map(({ host, port }) => `redis://${host}:${port}`);
       const message = expect.stringMatching(/is a Sentinel, .* SENTINEL get-master-addr-by-name/);
-      for (const command of [['ls'], ['unlock', 'stock:1'], ['ls', '--redis-url', one, '--redis-url', other]]) {
+      for (const command of [['ls'], ['ls', '--redis-url', one, '--redis-url', other]]) {
         const ran = await new Operator(shop).runWith({ REDIS_URL: one }, ...command);
         expect(ran).toMatchObject({ code: 1, err: message });
       }
       const found = findings(await new Operator(shop).runWith({ REDIS_URL: one }, 'doctor', '--json'));
-      expect(found.filter(({ server, status }) => server === 'redis' && status === 'fault')).toMatchObject([
-        { check: 'connection', message },
-      ]);
+      expect(found).toContainEqual(expect.objectContaining({ check: 'connection', status: 'fault', message }));
     });
   });
 });

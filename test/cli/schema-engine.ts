@@ -57,30 +57,21 @@ function migrationAware(adapter: Adapter): Adapter {
   return adapter;
 }
 
-interface EngineOptions {
-  /** The Postgres schema that the URL names; also the history is kept there. */
-  readonly schema?: string;
-  /** The database of a `shadowDatabaseUrl`, which stays; without, one is made for each use. */
-  readonly shadow?: string;
-}
-
-function adapterFactory(pool: pg.Pool, { schema = 'public', shadow: persistent }: EngineOptions): object {
-  const factory = new PrismaPg(pool, { schema });
+function adapterFactory(pool: pg.Pool): object {
+  const factory = new PrismaPg(pool);
   return utils.bindMigrationAwareSqlAdapterFactory({
     provider: factory.provider,
     adapterName: factory.adapterName,
     connect: async () => migrationAware(await factory.connect()),
     // The adapter's own drops it while it is still connected to it.
     connectToShadowDb: async () => {
-      const database = persistent ?? `shadow_${randomUUID().replaceAll('-', '')}`;
-      if (persistent === undefined) await pool.query(`CREATE DATABASE ${database}`);
+      const database = `shadow_${randomUUID().replaceAll('-', '')}`;
+      await pool.query(`CREATE DATABASE ${database}`);
       const shadow = new pg.Pool({ ...pool.options, database });
-      // What the engine that the Prisma command downloads does itself with the database of a shadowDatabaseUrl.
-      if (persistent !== undefined) await shadow.query(`DROP SCHEMA "${schema}" CASCADE; CREATE SCHEMA "${schema}"`);
-      return Object.assign(migrationAware(await new PrismaPg(shadow, { schema }).connect()), {
+      return Object.assign(migrationAware(await new PrismaPg(shadow).connect()), {
         dispose: async () => {
           await shadow.end();
-          if (persistent === undefined) await pool.query(`DROP DATABASE ${database} WITH (FORCE)`);
+          await pool.query(`DROP DATABASE ${database} WITH (FORCE)`);
         },
       });
     },
@@ -112,12 +103,11 @@ const Engine = load();
 const NO_FILTER = { externalTables: [], externalEnums: [] };
 
 /** Prisma's own schema engine, which `prisma migrate` runs, without the download: on a database of the tests. */
-export async function schemaEngine(url: string, schema: SchemasContainer, options: EngineOptions = {}) {
+export async function schemaEngine(url: string, schema: SchemasContainer) {
   const datamodels = schema.files.map(({ path, content }): [string, string] => [path, content]);
-  // The adapter leaves it to the connection, where a table without a schema is made.
-  const pool = new pg.Pool({ ...partsOf(url), options: `-c search_path="${options.schema ?? 'public'}"` });
+  const pool = new pg.Pool(partsOf(url));
   pool.on('error', () => {});
-  const engine = await Engine.new({ datamodels }, () => {}, adapterFactory(pool, options));
+  const engine = await Engine.new({ datamodels }, () => {}, adapterFactory(pool));
   return {
     /** `prisma migrate deploy`. Returns the migrations that were applied now. */
     deploy: async (migrationsList: MigrationList) =>
@@ -125,15 +115,10 @@ export async function schemaEngine(url: string, schema: SchemasContainer, option
     /** `prisma migrate resolve --applied`. */
     resolve: async (migrationsList: MigrationList, migrationName: string) =>
       void (await engine.markMigrationApplied({ migrationsList, migrationName })),
-    /** `prisma migrate resolve --rolled-back`. */
-    resolveRolledBack: async (migrationName: string) => void (await engine.markMigrationRolledBack({ migrationName })),
     /** `prisma migrate reset`, before it deploys: drops the schemas that Prisma knows, and no other. */
     reset: () => engine.reset({ filter: NO_FILTER }),
     /** `prisma db push`. Returns how many steps that took. */
     push: async () => (await engine.schemaPush({ force: false, schema, filters: NO_FILTER })).executedSteps,
-    /** `prisma migrate status`. */
-    diagnose: (migrationsList: MigrationList) =>
-      engine.diagnoseMigrationHistory({ migrationsList, optInToShadowDatabase: true, filters: NO_FILTER }),
     /** What `prisma migrate dev` would ask of its user, drift included. */
     dev: (migrationsList: MigrationList) => engine.devDiagnostic({ migrationsList, filters: NO_FILTER }),
     /** What `prisma migrate dev` would write next: a script, empty if nothing differs. */

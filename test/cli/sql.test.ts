@@ -9,21 +9,15 @@ const shop = (models = 'model Stock {\n  id    Int    @id\n  fence BigInt @defau
   project({ 'prisma/schema.prisma': DATASOURCE + models });
 
 describe('sql', () => {
-  test.each([
-    [['--guard', 'requier']],
-    [['--bogus']],
-    [['--field', '1x']],
-    [['--role', '']],
-    [['--role']],
-    [['too-much']],
-  ])('with wrong usage it writes a script that fails: %j', async (args) => {
-    await using database = await createDatabase();
-    const { code, out, err } = await shop().run('sql', ...args);
-    expect([code, err]).toEqual([2, expect.stringContaining('error: ')]);
-    await expect(database.pool.query(out)).rejects.toThrow('fenced-lock sql has failed, and wrote no script');
-    const asJson = await shop().run('sql', '--json', ...args);
-    expect(asJson).toMatchObject({ code: 2, json: { ok: false, error: expect.any(String) } });
-  });
+  test.each([[['--guard', 'requier']], [['--role']], [['too-much']]])(
+    'with wrong usage it writes a script that fails: %j',
+    async (args) => {
+      await using database = await createDatabase();
+      const { code, out, err } = await shop().run('sql', ...args);
+      expect([code, err]).toEqual([2, expect.stringContaining('error: ')]);
+      await expect(database.pool.query(out)).rejects.toThrow('fenced-lock sql has failed, and wrote no script');
+    },
+  );
 
   test('several processes may apply it at the same time, with each statement by itself as psql sends them', async () => {
     await using database = await createDatabase();
@@ -52,7 +46,8 @@ describe('sql', () => {
     }
   });
 
-  test.each(['$fenced_lock$', '$fenced_lock_$fenced_lock$', '$$\'"$a$'])('a table may be called %s', async (name) => {
+  test('a table may have a name that would end each kind of quotes', async () => {
+    const name = '$fenced_lock$$$\'"$a$';
     await using database = await createDatabase();
     await database.pool.query(
       `CREATE TABLE ${pg.escapeIdentifier(name)} (id int PRIMARY KEY); CREATE TABLE child () INHERITS (${pg.escapeIdentifier(name)})`,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { freePort, type startPostgres } from '../support/servers/index.js';
+import { freePort } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { as, Operator, PASSWORD } from './operator.js';
 
@@ -11,15 +11,6 @@ describeWithShop('unlock, where it is refused', () => {
   const stranger = () => ({ DATABASE_URL: as(inject('postgres').app, role) });
   beforeAll(() => shop.admin.query(`CREATE ROLE ${role} LOGIN PASSWORD '${PASSWORD}'`));
   afterAll(() => shop.admin.query(`DROP ROLE ${role}`));
-
-  async function granted<T>(grants: string, work: () => Promise<T>): Promise<T> {
-    if (grants !== '') await shop.admin.query(`GRANT ${grants} TO ${role}`);
-    try {
-      return await work();
-    } finally {
-      if (grants !== '') await shop.admin.query(`REVOKE ${grants} FROM ${role}`);
-    }
-  }
 
   /** Runs it while somebody is at work under the key; says whether that was disturbed. */
   async function beside(operator: Operator, env: Record<string, string>) {
@@ -46,27 +37,19 @@ describeWithShop('unlock, where it is refused', () => {
     return { ran, before, after, work: await work };
   }
 
-  test('a role that may not end the holder is told what it lacks, and has changed nothing', async () => {
+  test('a role that may not end the holder is told what it lacks, and has changed nothing; with it, it may', async () => {
     const { ran, before, after, work } = await beside(new Operator(shop), stranger());
-    expect(ran.code).toBe(1);
-    expect(ran.json).toEqual({
-      ok: false,
-      error: expect.stringContaining('could not be locked in time'),
-      servers: expect.any(Object),
-    });
-    expect(ran.err).toContain('pg_signal_backend and pg_read_all_stats');
+    expect(ran).toMatchObject({ code: 1, json: { ok: false } });
+    expect(ran.err).toMatch(/could not be locked in time.*pg_signal_backend and pg_read_all_stats/);
     expect(ran.err + ran.out).not.toMatch(/secret-of-locks|:\/\//);
     expect([after.token, after.holder, work]).toEqual([before.token, before.holder, 'committed']);
-  });
-
-  test.each([
-    ['both of these', 'pg_read_all_stats, pg_signal_backend'],
-    ["membership in the application's role", app],
-  ])('a role with %s may', async (_, grants) => {
-    const { ran, after, before, work } = await granted(grants, () => beside(new Operator(shop), stranger()));
-    expect(ran.json).toMatchObject({ ok: true, ended: [before.transaction?.pid], leaseTaken: true });
-    expect(after.holder).toBeUndefined();
-    expect(work).toBe('ended');
+    for (const grants of ['pg_read_all_stats, pg_signal_backend', app]) {
+      await shop.admin.query(`GRANT ${grants} TO ${role}`);
+      const { ran, after, before, work } = await beside(new Operator(shop), stranger());
+      await shop.admin.query(`REVOKE ${grants} FROM ${role}`);
+      expect(ran.json).toMatchObject({ ok: true, ended: [before.transaction?.pid], leaseTaken: true });
+      expect([after.holder, work]).toEqual([undefined, 'ended']);
+    }
   });
 
   test('with Redis out of reach nothing is done', async () => {
@@ -94,8 +77,3 @@ describeWithShop('unlock, where it is refused', () => {
     expect(work).toBe('ended');
   });
 });
-
-async function _disposable(starting: ReturnType<typeof startPostgres>) {
-  const server = await starting;
-  return { url: server.url, [Symbol.asyncDispose]: () => server.stop() };
-}

@@ -61,10 +61,4 @@ describeWithShop('ls --watch', () => {
     stop();
     expect(await code).toBe(0);
   });
-
-  test('a server that cannot be asked at the start ends it', async () => {
-    const { code, seen } = watch('none:', 'redis://127.0.0.1:1');
-    expect(await code).toBe(1);
-    expect(seen.errors).toMatch(/^fenced-lock: Redis at 127\.0\.0\.1:1/);
-  });
 });

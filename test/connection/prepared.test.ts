@@ -97,7 +97,7 @@ describeWithShop('an admission that is prepared under a name', () => {
       }),
       {
         seed,
-        numRuns: 120,
+        numRuns: 50,
         examples: [
           [['NULL']],
           [['null', 'NULL', '""', '"NULL"']],

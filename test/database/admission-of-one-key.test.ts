@@ -7,6 +7,7 @@ import { Stage } from './role-database.js';
 
 const INVALID = '22023';
 const ROOM = 1_234_567;
+const LIMITS = ['idle_in_transaction_session_timeout', 'statement_timeout', 'tcp_user_timeout', 'lock_timeout'];
 
 interface Asked {
   readonly key: string | null;
@@ -93,6 +94,24 @@ describe('the admission of one key', () => {
       const before = await rowOf(key);
       await expect(turn(app, { key, ...wrong })).rejects.toMatchObject({ code: INVALID });
       expect(await rowOf(key)).toEqual(before);
+    });
+
+    test.each([
+      ['none', ['0', '0', '0', '0'], ['30s', '20s', '30000']],
+      ['shorter ones', ['8s', '7s', '9000', '3s'], ['8s', '7s', '9000']],
+    ])('limits its transaction, in a session with limits: %s', async (_, own, limited) => {
+      const session = await stage.session('sec_app');
+      for (const [at, name] of LIMITS.entries()) {
+        await session.query('SELECT set_config($1, $2, false)', [name, own[at]]);
+      }
+      const { key } = asked();
+      if (hasRow) await turn(session, { key });
+      const limits = await inTransaction(session, 'ROLLBACK', async () => {
+        await admit(session, asked({ key }));
+        return (await session.query(`SELECT ARRAY[${LIMITS.map((name) => `current_setting('${name}')`)}] AS limits`))
+          .rows;
+      });
+      expect(limits).toEqual([{ limits: [...limited, own[3]] }]);
     });
   });
 

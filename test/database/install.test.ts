@@ -118,13 +118,6 @@ describe('a new installation', () => {
     expect(await outcome(app, admit())).toBe('ok');
   });
 
-  test('every function has a search_path of its own, but those that run for each row or inside of one that has', async () => {
-    const { rows } =
-      await stage.admin.query(`SELECT proname AS name FROM pg_proc WHERE pronamespace = 'fenced_lock'::regnamespace
-      AND NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (proconfig), false) ORDER BY 1`);
-    expect(rows.map(({ name }) => name)).toEqual(['guard', 'is_admitted', 'limit_times']);
-  });
-
   test('the list of what an application calls is all that there is, but for what only the owner does', async () => {
     const { rows } = await stage.admin.query<{
       name: string;

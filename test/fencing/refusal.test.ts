@@ -36,9 +36,7 @@ describeWithShop('the row that the guard names in a refusal', () => {
       { id: '1', amount: '1234567890123456.70', ratio: '0.1' },
       { id: 1, amount: '1234567890123456.70', ratio: 0.1 },
     ],
-    ['a large float', { id: '1', amount: '1', ratio: '1e30' }, { ratio: `1${'0'.repeat(30)}` }],
     ['quotes in a text', { id: '2', amount: '1', text: '\\", "id": 9007199254740993, "\\\\"' }, {}],
-    ['a text of digits', { id: '2', amount: '1', text: '9007199254740993' }, {}],
   ])('is that row: %s', async (name, { id, amount, ratio = '0', text = name }, where) => {
     await world.overriding((session) =>
       session.query('INSERT INTO people.bill VALUES ($1, $2, $3, $4, $5)', [id, amount, ratio, text, FRESHER]),

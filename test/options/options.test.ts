@@ -107,17 +107,6 @@ describe('a time', () => {
 const NO_CHOICE = ['', 'JOIN', 'constructor', 0, true, {}, ['throw'], () => {}];
 
 describe('an option', () => {
-  test('of another name is refused, with the names that there are', () => {
-    const misspelt = refusal(() => call(wrong({ waitTimeout: 5 })));
-    expect(misspelt.option).toBe('waitTimeout');
-    expect(misspelt.message).toContain('waitTime, leaseTime');
-    expect(refusal(() => extension(wrong({ prefix: 'x' }))).message).toContain('keyPrefix');
-    expect(refusal(() => extension({ defaults: wrong({ retry: 1 }) })).option).toBe('retry');
-    // Those of the extension are not those of a call, and the other way round.
-    expect(refusal(() => call(wrong({ keyPrefix: 'x' }))).option).toBe('keyPrefix');
-    expect(refusal(() => extension(wrong({ leaseTime: 5_000 }))).option).toBe('leaseTime');
-  });
-
   test('of the client is refused in a call and in `defaults`, and the other way round, with the place where it belongs', () => {
     const message = refusal(() => extension(wrong({ waitTime: 1 }))).message;
     expect(message).toContain(

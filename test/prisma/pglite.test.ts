@@ -55,16 +55,10 @@ describe('on PGlite', () => {
     ['of two clients that share a store', () => shared().map((store) => clientOf(store)), {}],
     ['of two stores, as two processes would have', () => [clientOf(), clientOf()], {}],
     ['of a serializable transaction', () => [clientOf()], { isolationLevel: 'Serializable' }],
-  ])('no update of forty callers is lost: %s', async (_, clients, options) => {
-    const [made, id] = [clients(), await product(40)];
-    await Promise.all(Array.from({ length: 40 }, (_, n) => sell(made[n % made.length] as Client, id, options)));
+  ])('no update of twenty callers is lost: %s', async (_, clients, options) => {
+    const [made, id] = [clients(), await product(20)];
+    await Promise.all(Array.from({ length: 20 }, (_, n) => sell(made[n % made.length] as Client, id, options)));
     expect(await quantityOf(id)).toBe(0);
-  });
-  test('callers of several keys, in any order, do not hang', async () => {
-    const prisma = clientOf();
-    const keys = (n: number) => (n % 2 ? ['a', 'b'] : ['b', 'a']);
-    const counts = Array.from({ length: 20 }, (_, n) => prisma.$withLock(keys(n), (tx) => tx.stock.count()));
-    expect(await Promise.all(counts)).toHaveLength(20);
   });
 
   test('a transaction is rolled back: by the function, by its timeout, by the loss of its lease', async () => {
@@ -89,20 +83,6 @@ describe('on PGlite', () => {
     };
     await expect(take(lost, { leaseTime: 300 })).rejects.toMatchObject({ code: 'LOCK_LOST' });
     expect(await quantityOf(id)).toBe(5);
-  });
-
-  test('the guard refuses a write below the fence of its row', async () => {
-    const id = await product(5);
-    await postgres.query('UPDATE "Stock" SET fence = 1000000 WHERE id = $1', [id]);
-    await expect(sell(clientOf(), id)).rejects.toMatchObject({ code: 'STALE_TOKEN' });
-  });
-
-  test('a handle works, and another one of the same key waits for it', async () => {
-    const prisma = clientOf();
-    const handle = await prisma.$lock('handle');
-    expect(await handle.$transaction((_, { token }) => token)).toBe(handle.token);
-    await expect(prisma.$lock('handle', { waitTime: 20 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
-    await handle.release();
   });
 
   test('an operation outside of the transaction, which would wait for its end, is refused at once: a read, too', async () => {

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { FencedLockEvent } from '../../src/index.js';
 import { namesOf } from '../../src/redis/names.js';
-import { forget } from '../call/handle-work.js';
 import { eventually } from '../support/eventually.js';
 import {
   askServer,
+  moveClock,
   type PostgresServer,
   type RedisServer,
   redisUnavailable,
@@ -32,14 +32,14 @@ describe("G5 when a server's wall clock is set", async () => {
   let redis: RedisServer;
   let app: string;
   beforeAll(async () => {
-    [postgres, redis] = await Promise.all([startPostgres({ clock: wallClock }), startRedis({ clock: wallClock })]);
+    [postgres, redis] = await Promise.all([startPostgres({ env: wallClock }), startRedis({ env: wallClock })]);
     app = await setUpShop(postgres);
   });
   afterAll(() => Promise.all([postgres?.stop(), redis?.stop()]));
   const shop = new Shop(() => ({ postgres: app, redis: redis.url, admin: postgres.url }));
   afterEach(() => {
-    postgres.moveClock(0);
-    redis.moveClock(0);
+    moveClock(postgres, 0);
+    moveClock(redis, 0);
   });
 
   /** A holder in a process of its own that has written its row and not committed. */
@@ -65,11 +65,6 @@ describe("G5 when a server's wall clock is set", async () => {
       'somebody waits',
       async () => (await askServer(redis.url, 'LLEN', namesOf('fenced-lock:', key).queue)) === 1,
     );
-  /** Sessions that wait for a lock of another one. */
-  const waiting = async () => {
-    const { rowCount } = await shop.admin.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
-    return rowCount;
-  };
   const nowOf = async () => {
     const { rows } = await shop.admin.query<{ now: Date }>('SELECT clock_timestamp() AS now');
     const [seconds] = (await askServer(redis.url, 'TIME')) as [string];
@@ -78,8 +73,8 @@ describe("G5 when a server's wall clock is set", async () => {
 
   test('the clocks are moved, in both directions', async () => {
     for (const ahead of [HOUR, -HOUR, 0]) {
-      postgres.moveClock(ahead);
-      redis.moveClock(ahead);
+      moveClock(postgres, ahead);
+      moveClock(redis, ahead);
       const { postgres: ofPostgres, redis: ofRedis } = await nowOf();
       expect(Math.abs(ofPostgres - Date.now() - ahead)).toBeLessThan(60_000);
       expect(Math.abs(ofRedis - Date.now() - ahead)).toBeLessThan(60_000);
@@ -90,7 +85,7 @@ describe("G5 when a server's wall clock is set", async () => {
     test('an hour back: a crashed holder delays a newcomer by its lease', async () => {
       const { worker, id, key } = await holder();
       await worker.kill();
-      redis.moveClock(-HOUR);
+      moveClock(redis, -HOUR);
       const { quantity, after } = await contender(id, key).sold;
       expect(quantity).toBe(9);
       expect(after).toBeLessThan(LEASE + WORK);
@@ -101,7 +96,7 @@ describe("G5 when a server's wall clock is set", async () => {
       const { sold } = contender(id, key);
       await waits(key);
       await worker.kill();
-      redis.moveClock(-HOUR);
+      moveClock(redis, -HOUR);
       const { quantity, after } = await sold;
       expect(quantity).toBe(9);
       expect(after).toBeLessThan(3 * LEASE + WORK);
@@ -111,7 +106,7 @@ describe("G5 when a server's wall clock is set", async () => {
       const { worker, id, key } = await holder();
       const { sold } = contender(id, key);
       await waits(key);
-      redis.moveClock(HOUR);
+      moveClock(redis, HOUR);
       expect((await sold).quantity).toBe(9);
       worker.send({ type: 'go on' });
       expect((await worker.next('end'))['code']).toBe('LOCK_LOST');
@@ -119,10 +114,10 @@ describe("G5 when a server's wall clock is set", async () => {
     });
 
     test('an hour ahead and back again: nobody is left waiting for what was set in between', async () => {
-      redis.moveClock(HOUR);
+      moveClock(redis, HOUR);
       const { worker, id, key } = await holder();
       await worker.kill();
-      redis.moveClock(0);
+      moveClock(redis, 0);
       const { quantity, after } = await contender(id, key).sold;
       expect(quantity).toBe(9);
       expect(after).toBeLessThan(LEASE + WORK);
@@ -152,7 +147,7 @@ describe("G5 when a server's wall clock is set", async () => {
       await inside.opened;
       const next = contender(id, key);
       await waits(key);
-      postgres.moveClock(ahead);
+      moveClock(postgres, ahead);
       await new Promise((resolve) => setTimeout(resolve, 2 * LEASE));
       goOn.open();
       await selling;
@@ -166,7 +161,7 @@ describe("G5 when a server's wall clock is set", async () => {
     ])('an hour %s: a frozen holder delays the others by its lease, and writes nothing', async (_, ahead) => {
       const { worker, id, key } = await holder();
       worker.freeze();
-      postgres.moveClock(ahead);
+      moveClock(postgres, ahead);
       const { quantity, after } = await contender(id, key).sold;
       expect(quantity).toBe(9);
       expect(after).toBeLessThan(LEASE + WORK);
@@ -174,36 +169,6 @@ describe("G5 when a server's wall clock is set", async () => {
       worker.send({ type: 'go on' });
       expect((await worker.next('end'))['code']).not.toBe('committed');
       expect((await shop.row(id))?.quantity).toBe(9);
-    });
-
-    test('an hour back: a contender that waited in Postgres already is told so, and is in nobody’s way', async () => {
-      for (let rounds = 0; ; rounds++) {
-        const { worker, id, key } = await holder();
-        worker.freeze();
-        const client = shop.client();
-        // One that has met a holder has its admission behind the lease, and not beside the look for it.
-        await client.prisma.$tryWithLock(key, () => {});
-        // What that had begun beside its look is over.
-        await eventually('nobody waits in Postgres', async () => (await waiting()) === 0);
-        // Its lease and its transaction would end together: whoever waits for the one hardly meets the other.
-        await forget(shop, key);
-        const { sold } = contender(id, key, client);
-        await shop.blocked('fenced_lock.admit(');
-        // No time limit of Postgres ends its statement now: it stands in the line for the key's row.
-        postgres.moveClock(-HOUR);
-        const [{ status }] = await Promise.allSettled([sold]);
-        if (status === 'fulfilled' && rounds < 5) {
-          // The clock was moved too late: after half a second it had the holder's transaction ended.
-          postgres.moveClock(0);
-          continue;
-        }
-        await expect(sold).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
-        const { quantity, after } = await contender(id, key).sold;
-        expect(quantity).toBe(9);
-        expect(after).toBeLessThan(LEASE + WORK);
-        expect((await shop.row(id))?.quantity).toBe(9);
-        return;
-      }
     });
   });
 });

@@ -20,7 +20,7 @@ describeWithShop('behind what cuts idle connections', () => {
     const [holder, contender] = [make(), make()];
     const key = someKey();
     const { lease, end } = await holder.acquire(key, { leaseTime: 4_500 });
-    holder.renewal.add(lease, true);
+    holder.renewal.add(lease);
     const waiting = contender.acquire(key);
     await holder.store.extended.reach(4);
     expect(holder.store.extensions.flatMap(({ answers }) => answers)).toEqual(Array(4).fill('extended'));

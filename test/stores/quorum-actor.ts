@@ -2,7 +2,6 @@ import type { Redis } from 'ioredis';
 import { emitOf } from '../../src/base/events.js';
 import { RedisStore } from '../../src/redis/store.js';
 import { QuorumStore } from '../../src/stores/quorum.js';
-import { fixed, type PollDelay } from '../../src/waiting/poll-delay.js';
 import type { LeaseStore } from '../../src/waiting/store.js';
 import type { RedisGroup } from '../support/servers/index.js';
 import { type ActorOptions, connect, Party, PREFIX } from '../waiting/actors.js';
@@ -17,7 +16,7 @@ export interface QuorumOptions {
   readonly urls?: readonly string[];
   readonly redis?: ActorOptions['redis'];
   /** Without it wake-ups are heard. */
-  readonly pollDelay?: PollDelay;
+  readonly pollDelay?: () => number;
   readonly passOnAfter?: number;
   readonly wrap?: (nodes: LeaseStore[]) => LeaseStore[];
 }
@@ -50,4 +49,4 @@ export class QuorumActor extends Party {
   }
 }
 
-export const polled = { pollDelay: fixed(20) };
+export const polled = { pollDelay: () => 20 };

@@ -1,9 +1,8 @@
-import type { Client } from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { Client } from 'pg';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { CommitWatcher } from '../../src/addons/testing/faults/commit-watcher.js';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.js';
 import { type PostgresServer, startPostgres } from '../support/servers/index.js';
-import { count, withClient } from './sql.js';
 
 let server: PostgresServer;
 let proxy: FaultProxy;
@@ -16,16 +15,33 @@ afterAll(() => server.stop());
 
 beforeEach(async () => {
   direct = await server.createDatabase();
-  await withClient(direct, (client) => client.query('CREATE TABLE stock (id int PRIMARY KEY)'));
+  await withClient(direct, (client) => client.query('CREATE TABLE stock ()'));
   proxy = await startFaultProxy(server);
   return () => proxy.close();
 });
 
+async function withClient<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client({ connectionString: url });
+  // The error of a broken connection also rejects the query that was running.
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return await work(client);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+const count = () =>
+  withClient(
+    direct,
+    async (client) => (await client.query('SELECT count(*)::int AS n FROM stock')).rows[0].n as number,
+  );
 const through = <T>(work: (client: Client) => Promise<T>) => withClient(proxy.url(direct), work);
 
 async function insertAndCommit(client: Client, commit: () => Promise<unknown>): Promise<void> {
   await client.query('BEGIN');
-  await client.query('INSERT INTO stock VALUES ($1)', [1]);
+  await client.query('INSERT INTO stock DEFAULT VALUES');
   await commit();
 }
 
@@ -40,54 +56,34 @@ const commits: Record<string, (client: Client) => Promise<unknown>> = {
   'a named prepared statement': (client) => client.query({ name: 'done', text: 'COMMIT', values: [] }),
 };
 
-describe.each(Object.entries(commits))('COMMIT as %s', (_, commit) => {
-  test('cut before: the client sees an error, and the row is not there', async () => {
-    const cut = proxy.cutBeforeCommit();
-    await through((client) =>
-      expect(insertAndCommit(client, () => commit(client))).rejects.toThrow(/terminated|ECONNRESET/),
-    );
-    await cut;
-    expect(await count(direct, 'stock')).toBe(0);
-  });
-
-  test('cut after: the client sees an error, and the row is there', async () => {
-    const cut = proxy.cutAfterCommit();
-    await through((client) =>
-      expect(insertAndCommit(client, () => commit(client))).rejects.toThrow(/terminated|ECONNRESET/),
-    );
-    await cut;
-    expect(await count(direct, 'stock')).toBe(1);
-  });
-
-  test('held: the row is there while the client still waits; resumed, it gets its answer', async () => {
+test.each(Object.entries(commits))(
+  'COMMIT as %s is cut before it, or after it, or its answer is held',
+  async (_, commit) => {
+    const fails = () =>
+      through((client) =>
+        expect(insertAndCommit(client, () => commit(client))).rejects.toThrow(/terminated|ECONNRESET/),
+      );
+    const before = proxy.cutBeforeCommit();
+    await fails();
+    await before;
+    expect(await count()).toBe(0);
+    const after = proxy.cutAfterCommit();
+    await fails();
+    await after;
+    expect(await count()).toBe(1);
     const held = proxy.holdCommitReply();
     await through(async (client) => {
-      const committed = insertAndCommit(client, () => commit(client)).then(() => 'committed');
+      let isAnswered = false;
+      const committed = insertAndCommit(client, () => commit(client)).then(() => {
+        isAnswered = true;
+      });
       await held;
-      expect(await count(direct, 'stock')).toBe(1);
-      expect(await Promise.race([committed, new Promise((resolve) => setTimeout(resolve, 100, 'waiting'))])).toBe(
-        'waiting',
-      );
+      expect([await count(), isAnswered]).toEqual([2, false]);
       proxy.resume();
-      expect(await committed).toBe('committed');
+      await committed;
     });
-  });
-});
-
-test('a trap fires once: the next transaction commits', async () => {
-  void proxy.cutBeforeCommit();
-  await through((client) => insertAndCommit(client, () => client.query('COMMIT'))).catch(() => {});
-  await through((client) => insertAndCommit(client, () => client.query('COMMIT')));
-  expect(await count(direct, 'stock')).toBe(1);
-});
-
-test('the connection dies on both sides: Postgres ends the backend and its locks', async () => {
-  void proxy.cutBeforeCommit();
-  await through((client) => insertAndCommit(client, () => client.query('COMMIT'))).catch(() => {});
-  await withClient(direct, (client) =>
-    client.query("SET lock_timeout = '5s'; LOCK TABLE stock IN ACCESS EXCLUSIVE MODE"),
-  );
-});
+  },
+);
 
 test('COMMIT is found however the network cuts the bytes, and behind a request for encryption', () => {
   const ssl = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);

@@ -24,7 +24,7 @@ const ANY_REDIS = () => undefined;
 /** For the fault that makes it evict; without a limit it never does. */
 const EVICTING = ['--maxmemory-policy', 'allkeys-random'];
 
-const startOne = async () => groupOfOne(await startRedis({ args: EVICTING, clock: wallClock }));
+const startOne = async () => groupOfOne(await startRedis({ args: EVICTING, env: wallClock }));
 
 export const TOPOLOGIES = {
   single: { unavailable: ANY_REDIS, start: startOne },

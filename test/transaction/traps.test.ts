@@ -106,6 +106,40 @@ describeWithShop('what Prisma and pg would do by themselves', () => {
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
+  test('an operation that begins after the function has ended is refused, though another is still in flight', async () => {
+    const { id, key } = await shop.product(10);
+    const letGo = await holdRow(shop, id);
+    const returning = gate();
+    let late: Promise<unknown> = Promise.resolve();
+    const held = prisma.$withLock(key, async (tx) => {
+      void tx.stock.update({ where: { id }, data: { quantity: 9 } }).then(() => {});
+      await shop.blocked('UPDATE "public"."Stock"');
+      late = returning.opened.then(() => tx.order.create({ data: { stockId: id, buyer: key, quantity: 1 } }));
+      setImmediate(returning.open);
+    });
+    const aborted = expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
+    await expect(async () => {
+      await returning.opened;
+      await late;
+    }).rejects.toBeInstanceOf(ClosedError);
+    await letGo();
+    await aborted;
+    expect(await ordersOf(key)).toBe(0);
+  });
+
+  test.each(['rollback', "PREPARE TRANSACTION 'x'"])(
+    'raw SQL that would end the transaction is refused: %s',
+    async (text) => {
+      const { id, key } = await shop.product(10);
+      const held = prisma.$withLock(key, async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+        await tx.$executeRawUnsafe(text);
+      });
+      await expect(held).rejects.toBeInstanceOf(InsideTransactionError);
+      expect((await shop.row(id))?.quantity).toBe(10);
+    },
+  );
+
   test('COPY … FROM STDIN is refused before it is sent: the server would wait for the rows and not answer', async () => {
     const { id, key } = await shop.product(10);
     const alone = shop.client({ pool: { max: 1 } }).prisma;

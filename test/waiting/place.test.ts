@@ -32,19 +32,4 @@ describeWithShop('the place of a process in the queue', () => {
     await expectNothingLeft(stage(), contender, key);
     await holder.release(first);
   });
-
-  test('it is kept for longer when a caller comes that waits for longer', async () => {
-    const [holder, contender, key] = [direct(), direct(), someKey()];
-    await holder.acquire(key);
-    await asleep(contender, key, { waitTime: 5_000 });
-    const spare = (await stage().admin.pttl(queueName(key))) - 5_000;
-    void contender.acquire(key, { waitTime: 500_000 });
-    await contender.store.answers.reach(3);
-    expect(await stage().admin.pttl(queueName(key))).toBeGreaterThan(500_000 + spare - 5_000);
-    // And not asked for again by one that waits for less.
-    void contender.acquire(key, { waitTime: 1_000 }).catch(() => {});
-    void contender.acquire(key, { waitTime: 500_000 + spare / 2 });
-    await contender.redis.ping();
-    expect(contender.store.looks.count).toBe(3);
-  });
 });

@@ -81,31 +81,6 @@ describeWithShop('a release', () => {
     await expectFree(stage(), never);
   });
 
-  test('is owed only where it is one of the last thousand that failed, the rest end by themselves', async () => {
-    let away = true;
-    const holder = direct({ wrap: (store) => new Refusing(store, () => away) });
-    const keys = Array.from({ length: 1_010 }, someKey);
-    const turns = await Promise.all(keys.map((key) => holder.acquire(key)));
-    for (const turn of turns) turn.end();
-    await holder.store.released.settled();
-    away = false;
-    // It sends all that is owed.
-    await holder.room.close();
-    const left = await Promise.all(keys.map((key) => stage().admin.exists(leaseName(key))));
-    await stage().admin.del(...keys.map(leaseName));
-    expect(left).toEqual(keys.map((_, index) => (index < 10 ? 1 : 0)));
-  });
-
-  test('that a server has forgotten is sent again by the process whose it was', async () => {
-    const [holder, key] = [direct(), someKey()];
-    const turn = await holder.acquire(key);
-    await holder.release(turn);
-    // As on a replica that took over before it had heard of the release.
-    await stage().admin.set(leaseName(key), turn.lease.holder, 'PX', 60_000);
-    await holder.release(await holder.acquire(key));
-    await expectFree(stage(), key);
-  });
-
   test('that a server has forgotten is sent again when the client is connected again, though nobody here wants the key', async () => {
     const key = someKey();
     const holder = throughProxy(stage());

@@ -14,17 +14,17 @@ import { Actor, holderOf, leaseName, someKey, Tally, turnOfLoop } from './actors
 /** A holder whose leases are had without waiting. */
 class Holder extends Actor {
   /** Nobody watches over it yet. */
-  async lease(leaseTime: number): Promise<Lease> {
+  async lease(leaseTime: number, renew = true): Promise<Lease> {
     const claim = { key: someKey(), holder: randomUUID(), leaseTime };
     const sentAt = now();
     expect(await this.store.acquire(claim)).toMatchObject({ taken: true });
-    return new Lease(claim, sentAt);
+    return new Lease(claim, sentAt, { renew });
   }
 
   async take(leaseTime: number, { renew = true, beat = () => {} } = {}): Promise<Lease> {
-    const lease = await this.lease(leaseTime);
+    const lease = await this.lease(leaseTime, renew);
     lease.attach({ lost: () => {}, beat });
-    this.renewal.add(lease, renew);
+    this.renewal.add(lease);
     return lease;
   }
 }
@@ -100,7 +100,7 @@ describeWithShop('renewal', () => {
     const leases = await Promise.all(Array.from({ length: 50 }, () => holder.lease(60_000)));
     // The same moment for all: as if they had been taken a third of their time ago.
     const takenAt = now() - 20_000;
-    for (const lease of leases) holder.renewal.add(new Lease(lease, takenAt), true);
+    for (const lease of leases) holder.renewal.add(new Lease(lease, takenAt));
     await holder.store.extended.reach(1);
     expect(holder.store.extensions.map(({ answers }) => answers)).toEqual([Array(50).fill('extended')]);
   });
@@ -109,8 +109,8 @@ describeWithShop('renewal', () => {
     const holder = new Holder({ url });
     const [first, second] = [await holder.lease(60_000), await holder.lease(60_000)];
     const dueNow = now() - 20_000;
-    holder.renewal.add(new Lease(first, dueNow + 1_500), true);
-    holder.renewal.add(new Lease(second, dueNow), true);
+    holder.renewal.add(new Lease(first, dueNow + 1_500));
+    holder.renewal.add(new Lease(second, dueNow));
     await holder.store.extended.reach(1);
     expect(holder.store.extensions[0]?.claims.map(({ key }) => key)).toEqual([first.key, second.key]);
   });
@@ -244,7 +244,7 @@ describeWithRedis('renewal without Redis', (redis) => {
     await redis().killHard();
     await redis().start();
     // Brought forward: the renewal of this one would take seconds to come.
-    holder.renewal.add(new Lease(lease, now() - 20_000 / 3), true);
+    holder.renewal.add(new Lease(lease, now() - 20_000 / 3));
     await holder.store.extended.reach(1);
     expect(holder.store.extensions[0]?.answers).toEqual(['gone']);
   });
@@ -257,7 +257,7 @@ describe('renewal by the clock alone', () => {
   test('a lease whose time is over is lost as soon as it is watched', async () => {
     const renewal = new Renewal(storeThat(async (claims) => claims.map(() => 'extended')));
     const lease = new Lease(claim(), now() - 200);
-    renewal.add(lease, true);
+    renewal.add(lease);
     expect(await lossOf(lease)).toMatchObject({ reason: 'expired' });
   });
 
@@ -272,7 +272,7 @@ describe('renewal by the clock alone', () => {
       }),
     );
     const lease = new Lease({ ...claim(), leaseTime: 900 }, now());
-    renewal.add(lease, true);
+    renewal.add(lease);
     await answered.reach(1);
     expect(lease.loss).toMatchObject({ reason: 'expired' });
     renewal.close();

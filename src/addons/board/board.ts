@@ -66,7 +66,6 @@ export function boardOf(source: BoardSource, options: ResolvedBoardOptions): Boa
     if (request.method !== method) return refuse(405, `Only ${method}.`, { allow: method });
     if (!isOpen && isOfForeignPage(request)) return refuse(403, 'Only for the page of this board.');
     const answer = await route.answer(request);
-    if (method === 'POST' && answer.ok) viewers.hurry();
     if (!isOpen) viewers.restIfNobodyLooks();
     return answer;
   };

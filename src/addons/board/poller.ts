@@ -84,15 +84,7 @@ export class Poller {
     return [['status', this.#status()], ...known];
   }
 
-  /** Ends the pause between two looks. */
-  hurry(): void {
-    if (this.#timer === undefined) return;
-    stop(this.#timer);
-    void this.#look();
-  }
-
   async #look(): Promise<void> {
-    this.#timer = undefined;
     const since = now();
     try {
       const looking = this.#source.look(this.#keys.names);

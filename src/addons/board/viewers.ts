@@ -66,11 +66,6 @@ export class Viewers {
     );
   }
 
-  /** Looks at once, as after a force release. */
-  hurry(): void {
-    this.#poller?.hurry();
-  }
-
   /** A request that is no viewer's may have opened connections, which no poller will close. */
   restIfNobodyLooks(): void {
     if (this.#viewers.size === 0) this.#source.rest?.();

@@ -31,7 +31,6 @@ export async function addFence(context: Context, names: readonly string[], optio
   const bare = wanted.filter(({ to }) => to.guard === 'none');
   // A look at what it would write is possible before anything is written.
   if (guarded.length > 0 && options.dryRun !== true) refuseWithoutObjects(history);
-  const anew = guarded.filter(({ field, guard }) => field && !guard && options.guard === undefined);
   const tables = addFences(
     wanted.map(({ to }) => to),
     tablesOf(all),
@@ -48,17 +47,12 @@ export async function addFence(context: Context, names: readonly string[], optio
       ...(guarded.length > 0 && history.objects === undefined ? ['First: npx fenced-lock init.'] : []),
       ...(bare.length > 0
         ? restartAround(bare.map(({ model }) => model.name).join(', '))
-        : ['Next: npx prisma migrate deploy && npx prisma generate.']),
-      ...anew.map(
-        ({ model, to }) =>
-          `${model.name} has no guard yet, and gets one (${to.guard}). To leave it without: --guard none.`,
-      ),
+        : ['Next: npx prisma migrate deploy && npx prisma generate. The tables have to be there: make them first.']),
       ...(options.field === DEFAULTS.fenceField
         ? []
         : [`The client needs the name of the field: fencedLock({ redis, fenceField: '${options.field}' })`]),
       'If these rows are sent as JSON, which has no bigint, leave the fence out for the whole client:',
       `  new PrismaClient({ adapter, ${omit} })`,
-      ...notCreated(wanted.filter(({ model }) => !history.creates(model.table.name))),
     ],
     data: { omit, models },
   });
@@ -71,19 +65,6 @@ function tableOf({ model, name, field, guard }: Fence, policy: Policy | undefine
   const isSame = guard ? guard.policy === wanted && guard.column === column : wanted === 'none';
   // A guard whose column is missing would fail every write, and a field that stands in the schema may have no column yet.
   return { table: model.table, column, add: !field || !guard, guard: isSame ? undefined : wanted };
-}
-
-/** A table that the schema has and the database does not: its migration would come after this one, which fails without it. */
-function notCreated(fences: readonly Fence[]): string[] {
-  if (fences.length === 0) return [];
-  return [
-    `Careful: no migration creates the table of ${fences.map(({ model }) => model.name).join(', ')}.`,
-    '  Where it is not in the database yet, this migration fails: delete its folder, run npx prisma migrate dev, and then',
-    '  add-fence again.',
-    '  Where prisma db push made it and the database has no history, migrate deploy refuses it (P3005), and migrate dev',
-    `  would empty it. Use ${PUSHED} in place of migrations, or record`,
-    `  the table in a first migration, which has to create it: ${FROM_PUSH}`,
-  ];
 }
 
 /** Running clients know the guards from before, and add no conditions to writes of tables that had a guard. */
@@ -99,10 +80,8 @@ function restartAround(models: string): string[] {
 function refuseWithoutObjects(history: History): void {
   if (history.objects !== undefined) return;
   throw new Problem(
-    history.isEmpty
-      ? 'The guard needs the objects of fenced_lock, and this project has no migrations. With prisma db push: write ' +
-          `\`fence BigInt @default(0)\` into the model, then npx prisma db push, then ${PUSHED}. To begin with migrations, on ` +
-          `a database without tables: run npx fenced-lock init first. With tables: ${FROM_PUSH}`
-      : 'The guard needs the objects of fenced_lock, and no migration makes them: run npx fenced-lock init first.',
+    'The guard needs the objects of fenced_lock, and no migration makes them: run npx fenced-lock init first. With prisma db ' +
+      `push, in place of both: write \`fence BigInt @default(0)\` into the model, then npx prisma db push, then ${PUSHED}. To ` +
+      `go over to migrations: ${FROM_PUSH}`,
   );
 }

@@ -10,7 +10,7 @@ import { fencesOf } from '../project/fences.js';
 import { openProject } from '../project/locate.js';
 import { storeOver } from '../servers/locks.js';
 import { type PostgresServer, postgresAt, withPostgres } from '../servers/postgres.js';
-import { redisAt } from '../servers/redis.js';
+import { RedisServer } from '../servers/redis.js';
 import { type ServerOptions, urlOf } from '../servers/urls.js';
 
 export interface DoctorOptions extends ServerOptions {
@@ -91,24 +91,26 @@ async function subjectOf(context: Context, database: PostgresServer, options: Do
 }
 
 async function oneRedis(context: Context, url: string, { keyPrefix }: DoctorOptions): Promise<Reported[]> {
-  const place = await redisAt(context, url).catch((failure: unknown) => ({ failure, place: undefined }));
-  const server = 'failure' in place ? place : await place.connect();
-  if (server.failure !== undefined || !('client' in server)) {
-    // A server that answers has the titles of its nodes.
-    title(context, 'Redis', place.place);
-    return await asFindings(context, 'redis', () => Promise.reject(server.failure));
-  }
-  const [store, silent] = [storeOver(server.client, keyPrefix), storeOver(server.client, keyPrefix, 'poll')];
+  const server = await RedisServer.at(context, url).catch((failure: unknown) => ({ failure }));
+  const unusable = async (failure: unknown, place?: string) => {
+    title(context, 'Redis', place);
+    return await asFindings(context, 'redis', () => Promise.reject(failure));
+  };
+  if ('failure' in server) return await unusable(server.failure);
+  const found: Reported[] = [];
   try {
-    const found: Reported[] = [];
+    const failure = await server.connect();
+    if (failure !== undefined) return await unusable(failure, server.place);
+    const [store, silent] = [storeOver(server.client, keyPrefix), storeOver(server.client, keyPrefix, 'poll')];
+    // A server that answers has the titles of its nodes.
     for (const { shown: node, key, info } of await server.nodes(keyPrefix)) {
       title(context, 'Redis', node);
       const look = async () => run('redis', redisChecks, { info: await info(), key, store, silent });
       found.push(...(await asFindings(context, 'redis', look)).map((finding) => ({ ...finding, node })));
     }
+    await Promise.all([store.close(), silent.close()]);
     return found;
   } finally {
-    await Promise.all([store.close(), silent.close()]);
     await server.close();
   }
 }

@@ -56,7 +56,7 @@ export async function carryOut(
   }));
   const isBrief = plan.brief !== undefined && !dryRun && !print;
   if (!isBrief) {
-    for (const { diff } of files) context.say(coloured(context, diff));
+    for (const { diff } of files) context.say(diff);
   }
   if (!dryRun) await write(all);
   if (!isBrief) context.say();
@@ -79,20 +79,6 @@ function difference(path: string, before: string | undefined, after: string): st
 export function nothingToDo(context: Context, command: string, why: string): void {
   context.say(`Nothing to do: ${why}`);
   context.document({ command, ok: true, migration: null, files: [], reason: why });
-}
-
-const COLOURS = [
-  [/^(---|\+\+\+) /, 'bold'],
-  [/^\+/, 'green'],
-  [/^-/, 'red'],
-  [/^@@/, 'cyan'],
-] as const;
-
-function coloured(context: Context, diff: string): string {
-  return diff.replaceAll(/.+/g, (line) => {
-    const [, colour] = COLOURS.find(([pattern]) => pattern.test(line)) ?? [];
-    return colour === undefined ? line : context.paint(colour, line);
-  });
 }
 
 const LONGEST = 80;

@@ -3,7 +3,7 @@ import { codeOf, Misuse, Problem } from '../problem.js';
 import { type PostgresServer, withPostgres } from '../servers/postgres.js';
 import { type DatabaseOptions, urlOf } from '../servers/urls.js';
 import { visible } from '../visible.js';
-import { checkedKey } from './key.js';
+import { checkedKey } from './lock-state.js';
 
 export interface GcOptions extends DatabaseOptions {
   readonly olderThan: string;

@@ -1,11 +1,10 @@
 import type { LockHistory } from '../../call/history.js';
 import { history as turnsOf } from '../../call/history.js';
-import { columns } from '../columns.js';
 import type { Context } from '../context.js';
 import { postgresAt, withPostgres } from '../servers/postgres.js';
 import { type DatabaseOptions, urlOf } from '../servers/urls.js';
-import { visible } from '../visible.js';
-import { checkedKey } from './key.js';
+import { columns, visible } from '../visible.js';
+import { checkedKey } from './lock-state.js';
 
 /** Shows the last turns of a key that have committed. */
 export async function history(context: Context, given: string, options: DatabaseOptions): Promise<void> {

@@ -1,4 +1,7 @@
+import { InvalidOptionError } from '../../base/errors.js';
 import type { LockState } from '../../call/operators.js';
+import { checkKey } from '../../options/validate-call.js';
+import { Misuse } from '../problem.js';
 import { visible } from '../visible.js';
 
 export const HEADINGS = [
@@ -46,4 +49,13 @@ export function documented(state: LockState): object {
 /** UTC time in seconds. */
 export function time(date: Date): string {
   return date.toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+/** A key, as it was given on the command line. @throws Misuse */
+export function checkedKey(key: string): string {
+  try {
+    return checkKey(key);
+  } catch (error) {
+    throw error instanceof InvalidOptionError ? new Misuse(error.message) : error;
+  }
 }

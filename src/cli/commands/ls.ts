@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LockState } from '../../call/operators.js';
-import { columns } from '../columns.js';
 import type { Context } from '../context.js';
 import { advised, Misuse } from '../problem.js';
 import { findServers, type Locks, openLocks, withLocks } from '../servers/locks.js';
 import type { ServerOptions } from '../servers/urls.js';
+import { columns } from '../visible.js';
 import { cells, documented, HEADINGS, time } from './lock-state.js';
 
 export interface LsOptions extends ServerOptions {

@@ -43,14 +43,14 @@ export async function init(context: Context, options: FileOptions & { role?: rea
 }
 
 /** Upgrades the objects to this package's version by a new migration: an applied migration is never edited. */
-export async function upgrade(context: Context, options: FileOptions, packaged = packagedScript): Promise<void> {
+export async function upgrade(context: Context, options: FileOptions): Promise<void> {
   const project = await open(context, options);
   const { objects, isEmpty } = project.history;
   if (objects === undefined) {
     const pushed = isEmpty ? ` With prisma db push: ${PUSHED}.` : '';
     throw new Problem(`The objects are in no migration yet: npx fenced-lock init.${pushed}`);
   }
-  const { version, sql } = await packaged();
+  const { version, sql } = await packagedScript();
   if (objects.version > version) throw otherVersion(objects.version, version);
   if (objects.version === version) {
     const why = `the migrations have version ${version} of the objects, as this package does.`;

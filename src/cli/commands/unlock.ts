@@ -3,8 +3,7 @@ import type { Asked, Context } from '../context.js';
 import { withLocks } from '../servers/locks.js';
 import type { ServerOptions } from '../servers/urls.js';
 import { visible } from '../visible.js';
-import { checkedKey } from './key.js';
-import { cells, documented, HEADINGS } from './lock-state.js';
+import { cells, checkedKey, documented, HEADINGS } from './lock-state.js';
 
 export interface UnlockOptions extends ServerOptions {
   readonly dryRun?: boolean;

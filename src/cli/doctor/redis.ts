@@ -63,12 +63,6 @@ const infoChecks = [
       'Set it to noeviction, or give the locks a server of their own.',
     );
   }),
-  ofInfo('persistence', (field) =>
-    ok(
-      `${field('aof_enabled') === '1' ? 'An' : 'No'} append-only file, ${field('connected_slaves') ?? 0} replicas. A restart or ` +
-        'a failover may forget leases: their work is rolled back, and no update is lost.',
-    ),
-  ),
 ];
 
 /** Runs what a lock needs, on a key that nobody holds. */

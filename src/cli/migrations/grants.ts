@@ -1,12 +1,11 @@
 import { GUARD } from './guard-sql.js';
 import { dollarQuoted, identifier, literal } from './identifiers.js';
 
-const names = String.raw`("(?:[^"]|"")+"(?:\s*,\s*"(?:[^"]|"")+")*)`;
-const statement = (right: string) =>
-  new RegExp(String.raw`^(GRANT|REVOKE) ${right}\s+(?:TO|FROM)\s+${names}\s*;`, 'gm');
-const USAGE = statement(String.raw`\w+ ON SCHEMA fenced_lock`);
-const LOCKING = statement(
-  String.raw`\w+ ON (?:ALL FUNCTIONS IN SCHEMA fenced_lock|FUNCTION\s[^;]*?\bfenced_lock\.admit\([^;]*?)`,
+/** A grant of the function that begins a turn, or its end. */
+const LOCKING = new RegExp(
+  String.raw`^(GRANT|REVOKE) \w+ ON (?:ALL FUNCTIONS IN SCHEMA fenced_lock|FUNCTION\s[^;]*?\bfenced_lock\.admit\([^;]*?)` +
+    String.raw`\s+(?:TO|FROM)\s+("(?:[^"]|"")+"(?:\s*,\s*"(?:[^"]|"")+")*)\s*;`,
+  'gm',
 );
 
 export const grantUsage = (roles: readonly string[]) =>
@@ -76,24 +75,15 @@ END
 `;
 }
 
-/**
- * The roles that may lock after all these scripts: those that may use the schema and call `admit`. An owner of guarded tables
- * may use the schema, too, and call what the guard needs.
- */
+/** The roles that may lock after all these scripts. */
 export function rolesAfter(scripts: readonly string[]): string[] {
-  const maySee = granted(scripts, USAGE);
-  const mayLock = granted(scripts, LOCKING);
-  return [...mayLock].filter((role) => maySee.has(role));
-}
-
-function granted(scripts: readonly string[], right: RegExp): Set<string> {
   const roles = new Set<string>();
-  for (const [, verb, named = ''] of scripts.flatMap((sql) => [...sql.matchAll(right)])) {
+  for (const [, verb, named = ''] of scripts.flatMap((sql) => [...sql.matchAll(LOCKING)])) {
     for (const [name] of named.matchAll(/"(?:[^"]|"")+"/g)) {
       const role = name.slice(1, -1).replaceAll('""', '"');
       if (verb === 'GRANT') roles.add(role);
       else roles.delete(role);
     }
   }
-  return roles;
+  return [...roles];
 }

@@ -35,15 +35,13 @@ const CONFIG_NAMES = ['prisma7.config', 'prisma.config', '.config/prisma7', '.co
 const UNSET =
   "Set it in the environment, or in a .env that the config loads: it has to begin with import 'dotenv/config'.";
 
-/** What was read for a run, by the paths that were given. A config is a program, which must run once. */
-const readFor = new WeakMap<Context, Map<string | undefined, Promise<PrismaConfig | undefined>>>();
+/** What was read for a run. A config is a program, which must run once. */
+const readFor = new WeakMap<Context, Promise<PrismaConfig | undefined>>();
 
 /** The config that the project's own Prisma would use. @throws Problem if it cannot be loaded. */
 export function readConfig(context: Context, given: string | undefined): Promise<PrismaConfig | undefined> {
-  const read = readFor.get(context) ?? new Map<string | undefined, Promise<PrismaConfig | undefined>>();
-  readFor.set(context, read);
-  const config = read.get(given) ?? load(context, given);
-  read.set(given, config);
+  const config = readFor.get(context) ?? load(context, given);
+  readFor.set(context, config);
   return config;
 }
 

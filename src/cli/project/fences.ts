@@ -21,7 +21,7 @@ export function fencesOf({ models, history }: Project, given?: string): Fence[] 
     const guard = guards.get(model.table);
     const name = given ?? model.fields.find(({ column }) => column === guard?.column)?.name ?? DEFAULTS.fenceField;
     const isFence = ({ declared }: SchemaField) => /^BigInt(?![?[\w]).*@default\(\s*0\s*\)/.test(declared);
-    const field = model.kind === 'model' ? model.fields.find((each) => each.name === name && isFence(each)) : undefined;
+    const field = model.fields.find((each) => each.name === name && isFence(each));
     return { model, name, field, guard };
   });
 }
@@ -34,9 +34,6 @@ export function choose(fences: readonly Fence[], names: readonly string[]): Fenc
       const all = fences.map(({ model }) => model.name).join(', ') || 'none';
       throw new Problem(`There is no model ${wanted} in the schema. It has ${all}.`);
     }
-    if (fence.model.kind === 'view') {
-      throw new Problem(`${wanted} is a view: nothing is written to it, so it needs no fence.`);
-    }
     return refuseOther(fence);
   });
 }
@@ -45,7 +42,7 @@ export function choose(fences: readonly Fence[], names: readonly string[]): Fenc
 export function refuseOther(fence: Fence): Fence {
   const { model, name, field } = fence;
   const other = model.fields.find((each) => each.name === name) ?? model.fields.find(({ column }) => column === name);
-  if (field !== undefined || other === undefined || model.kind === 'view') return fence;
+  if (field !== undefined || other === undefined) return fence;
   if (other.name !== name) {
     throw new Problem(
       `The column "${name}" of model ${model.name} is already used by its field \`${other.name}\`. ` +

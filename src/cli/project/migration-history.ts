@@ -78,12 +78,6 @@ export class History {
     return new GuardedTables(this.#migrations.map(({ sql }) => sql));
   }
 
-  /** Whether a migration seems to create the table. One that adds a fence to it does not. */
-  creates(table: string): boolean {
-    const made = /\b(CREATE (UNLOGGED )?TABLE|RENAME TO|SET SCHEMA)\b/i;
-    return this.#migrations.some(({ sql }) => sql.includes(table) && made.test(sql));
-  }
-
   /** A new migration after all others, and the lock file if there is none yet. */
   next(name: string, sql: string, now: Date): { name: string; changes: Change[] } {
     const folder = `${this.#timestamp(now)}_${name}`;

@@ -12,7 +12,6 @@ export interface SchemaField {
 }
 
 export interface SchemaModel {
-  readonly kind: 'model' | 'view';
   readonly name: string;
   readonly file: string;
   readonly table: Table;
@@ -34,7 +33,7 @@ export interface Datasource {
  * another one. A block must not be overlooked: its table would have no guard, and nobody would notice. So the name is
  * whatever stands there.
  */
-const MODEL = /(?<![\p{L}\p{N}_])(model|view)[^\S\n]+([^\s{}]+)[^\S\n]*\{/gu;
+const MODEL = /(?<![\p{L}\p{N}_])model[^\S\n]+([^\s{}]+)[^\S\n]*\{/gu;
 const DATASOURCE = /(?<![\p{L}\p{N}_])datasource[^\S\n]+[^\s{}]+[^\S\n]*\{[^}]*\}/u;
 /** What is behind the brace of a model. */
 const BODY = /[^\S\n]*\n((?:[^\n]*\n)*?)[^\S\n]*\}/y;
@@ -42,27 +41,26 @@ const BLOCK_WITHIN = /^\s*(model|view|enum|type|datasource|generator)\s+[^\s{}]+
 const FIELD = /^[^\S\n]*(\p{L}[\p{L}\p{N}_]*)[^\S\n]+(\p{L}[^\r\n]*)/u;
 const COMMENT_OR_STRING = /\/\/[^\n]*|\/\*[\s\S]*?\*\/|"(?:\\.|[^"\\\n])*"/g;
 
-/** All models and views of a schema, in the order of the files. */
+/** All models of a schema, in the order of the files. */
 export function readModels(schema: ReadonlyMap<string, string>): SchemaModel[] {
   return [...schema].flatMap(([file, text]) => {
     const code = masked(text);
-    return [...code.matchAll(MODEL)].map(({ 0: head, 1: kind, 2: name = '', index }) => {
+    return [...code.matchAll(MODEL)].map(({ 0: head, 1: name = '', index }) => {
       BODY.lastIndex = index + head.length;
       const [whole = '', body] = BODY.exec(code) ?? [];
       if (body === undefined || BLOCK_WITHIN.test(body)) {
-        throw new Problem(`The ${kind} ${name} cannot be read: \`npx prisma validate\` says what is wrong.`);
+        throw new Problem(`The model ${name} cannot be read: \`npx prisma validate\` says what is wrong.`);
       }
       const start = index + head.length + whole.indexOf('\n') + 1;
       const lines = [...body.matchAll(/[^\n]*\n/g)].map((line) => ({ code: line[0], start: start + line.index }));
       const argument = (attribute: string) => stringsOf(text, body, start, call('@@', attribute))[0];
       return {
-        kind: kind === 'view' ? 'view' : 'model',
         name,
         file,
         table: { name: argument('map') ?? name, schema: argument('schema') },
         fields: lines.flatMap((line) => readField(text, line) ?? []),
         attributes: lines.map((line) => line.code.trim()).filter((line) => line.startsWith('@@')),
-      } as const;
+      };
     });
   });
 }

@@ -12,7 +12,7 @@ import type { Asked, Context } from '../context.js';
 import { messageOf, Problem } from '../problem.js';
 import { visible } from '../visible.js';
 import { type PostgresPlace, type PostgresServer, postgresAt, refused } from './postgres.js';
-import { connectRedis, type RedisPlace, type RedisServer, redisAt, WITHIN } from './redis.js';
+import { connectRedis, RedisServer, WITHIN } from './redis.js';
 import { remedyFor, saidByRedis } from './remedy.js';
 import { type ServerOptions, urlOf } from './urls.js';
 
@@ -28,7 +28,7 @@ export interface Locks
 export interface Servers {
   readonly asked: Required<Asked>;
   readonly postgres: PostgresPlace;
-  readonly redis: readonly RedisPlace[];
+  readonly redis: readonly RedisServer[];
 }
 
 function optionsOf(redis: readonly RedisServer['client'][], keyPrefix: string, wake: 'pubsub' | 'poll' = 'pubsub') {
@@ -45,7 +45,7 @@ export async function findServers(context: Context, options: ServerOptions, last
   const database = await urlOf(context, options, 'database');
   const nodes = await urlOf(context, options, 'Redis');
   const postgres = await postgresAt(context, database.urls[0]);
-  const redis = await Promise.all(nodes.urls.map((url) => redisAt(context, url, lasting)));
+  const redis = await Promise.all(nodes.urls.map((url) => RedisServer.at(context, url, lasting)));
   const asked = {
     postgres: { address: visible(postgres.place), from: database.from },
     redis: { address: redis.map(({ place }) => visible(place)).join(', '), from: nodes.from },
@@ -60,7 +60,8 @@ export async function openLocks(
   keyPrefix: string = DEFAULTS.keyPrefix,
   lasting = false,
 ): Promise<Locks> {
-  const redis = await connectRedis(context, places.redis);
+  const { redis } = places;
+  await connectRedis(context, redis);
   const closeRedis = () => Promise.all(redis.map((server) => server.close()));
   const server = await places.postgres.connect(lasting).catch(async (error: unknown) => {
     await closeRedis();

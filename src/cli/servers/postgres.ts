@@ -3,7 +3,7 @@ import type { Context } from '../context.js';
 import { identifier } from '../migrations/identifiers.js';
 import { codeOf, messageOf, Problem } from '../problem.js';
 import { PUSHED } from '../project/remedies.js';
-import { FORMS, isLoginRefused, remedyFor } from './remedy.js';
+import { FORMS, remedyFor } from './remedy.js';
 import { refuseMalformed } from './urls.js';
 
 /** A database as its URL names it, not connected. */
@@ -78,11 +78,10 @@ async function connect(driver: typeof pg, url: string, shown: string, lasting: b
     (session) => session.release(),
     (error: unknown) => {
       const reason = messageOf(error) || codeOf(error);
-      // Only an error that the server sent has a severity.
-      const answered =
-        (error as { severity?: unknown }).severity === undefined ? 'cannot be reached' : 'refuses the connection';
-      const what = isLoginRefused(error) ? 'refuses the login' : answered;
-      throw new Problem(`PostgreSQL at ${shown} ${what}: ${reason}.`, { cause: error, remedy: remedyFor(error) });
+      throw new Problem(`PostgreSQL at ${shown} cannot be reached: ${reason}.`, {
+        cause: error,
+        remedy: remedyFor(error),
+      });
     },
   );
   const transaction: PostgresServer['transaction'] = async (begin, work) => {

@@ -3,7 +3,7 @@ import { namesOf } from '../../redis/names.js';
 import { slotOf } from '../../redis/topology/slot.js';
 import type { Context } from '../context.js';
 import { Misuse, Problem } from '../problem.js';
-import { FORMS, isLoginRefused, remedyFor, saidByRedis } from './remedy.js';
+import { FORMS, remedyFor, saidByRedis } from './remedy.js';
 import { refuseMalformed } from './urls.js';
 
 /** How long a server may take to answer; milliseconds. */
@@ -16,26 +16,6 @@ const TRIES = 200_000;
 /** The fields of INFO, as far as this user may read them. */
 export type Info = ReadonlyMap<string, string>;
 
-/** A server as its URL names it, not connected. */
-export interface RedisPlace {
-  /** `host:port`, for messages. */
-  readonly shown: string;
-  /** The same, and the number of its database if that is not the first. */
-  readonly place: string;
-  connect(): Promise<RedisServer>;
-}
-
-/** A Redis server after a try to connect, or the Cluster that it belongs to. */
-export interface RedisServer extends Pick<RedisPlace, 'shown'> {
-  /** Why the server cannot be used. */
-  readonly failure: Problem | undefined;
-  readonly client: Redis | Cluster;
-  /** The server itself, or each master of the Cluster. */
-  nodes(keyPrefix: string): Promise<readonly RedisNode[]>;
-  /** Resolves when what was sent has been answered. */
-  close(): Promise<void>;
-}
-
 /** A server that stores keys. */
 interface RedisNode {
   /** `host:port`, for messages. */
@@ -46,38 +26,83 @@ interface RedisNode {
   info(): Promise<Info>;
 }
 
-/** @param lasting whether the command goes on for ever. @throws Problem if the URL is invalid */
-export async function redisAt(context: Context, url: string, lasting = false): Promise<RedisPlace> {
-  context.hide(url);
-  refuseMalformed(url, 'Redis');
-  if (!/^rediss?:\/\//.test(url)) {
-    throw new Problem('The Redis URL must begin with redis:// or rediss://.', {
-      remedy: `Write it as ${FORMS.redis}.`,
-    });
+/** A Redis server, or the Cluster that it belongs to. */
+export class RedisServer {
+  /** `host:port`, for messages. */
+  readonly shown: string;
+  /** The same, and the number of its database if that is not the first. */
+  readonly place: string;
+  readonly #redis: Redis;
+  readonly #inCluster: () => Cluster;
+  #cluster: Cluster | undefined;
+
+  private constructor(redis: Redis, inCluster: () => Cluster) {
+    this.#redis = redis;
+    this.#inCluster = inCluster;
+    this.shown = addressOf(redis);
+    this.place = placeOf(redis);
   }
-  const driver = await driverOf();
-  let redis: Redis | undefined;
-  try {
-    redis = new driver.Redis(url, {
-      enableReadyCheck: false,
-      maxRetriesPerRequest: 0,
-      connectTimeout: WITHIN,
-      commandTimeout: WITHIN,
-      lazyConnect: true,
-      // A server that is down is reported at once.
-      retryStrategy: () => (lasting ? AGAIN_AFTER : null),
-    });
-  } catch {
-    // The message of ioredis may contain parts of the URL.
+
+  /** Not connected. @param lasting whether the command goes on for ever. @throws Problem if the URL is invalid */
+  static async at(context: Context, url: string, lasting = false): Promise<RedisServer> {
+    context.hide(url);
+    refuseMalformed(url, 'Redis');
+    if (!/^rediss?:\/\//.test(url)) {
+      throw new Problem('The Redis URL must begin with redis:// or rediss://.', {
+        remedy: `Write it as ${FORMS.redis}.`,
+      });
+    }
+    const driver = await driverOf();
+    let redis: Redis | undefined;
+    try {
+      redis = new driver.Redis(url, {
+        enableReadyCheck: false,
+        maxRetriesPerRequest: 0,
+        connectTimeout: WITHIN,
+        commandTimeout: WITHIN,
+        lazyConnect: true,
+        // A server that is down is reported at once.
+        retryStrategy: () => (lasting ? AGAIN_AFTER : null),
+      });
+    } catch {
+      // The message of ioredis may contain parts of the URL.
+    }
+    if (redis === undefined || !/^\d+$/.test(String(redis.options.db))) {
+      throw new Problem(
+        'The Redis URL cannot be read: check that it is one URL, that special characters in it are percent-encoded, and that ' +
+          'its database is a number.',
+      );
+    }
+    const one = redis;
+    return new RedisServer(one, () => clusterOf(driver.Cluster, one, lasting));
   }
-  if (redis === undefined || !/^\d+$/.test(String(redis.options.db))) {
-    throw new Problem(
-      'The Redis URL cannot be read: check that it is one URL, that special characters in it are percent-encoded, and that ' +
-        'its database is a number.',
-    );
+
+  get client(): Redis | Cluster {
+    return this.#cluster ?? this.#redis;
   }
-  const one = redis;
-  return { shown: addressOf(one), place: placeOf(one), connect: () => connect(driver.Cluster, one, lasting) };
+
+  /** Returns why the server cannot be used; `undefined` if it can. */
+  async connect(): Promise<Problem | undefined> {
+    const { failure, info } = await connected(this.#redis);
+    // A node of a Cluster knows the other nodes.
+    if (info.get('cluster_enabled') === '1') this.#cluster = this.#inCluster();
+    return failure;
+  }
+
+  /** The server itself, or each master of the Cluster. */
+  async nodes(keyPrefix: string): Promise<readonly RedisNode[]> {
+    const masters = this.#cluster === undefined ? [] : await mastersOf(this.#cluster, this.#redis, keyPrefix);
+    if (masters.length > 0) return masters;
+    return [{ shown: this.place, key: freshKey(), info: () => infoOf(this.#redis) }];
+  }
+
+  /** Resolves when what was sent has been answered. */
+  async close(): Promise<void> {
+    const ready = [this.#cluster, this.#redis].filter((client) => client?.status === 'ready');
+    await Promise.allSettled(ready.map((client) => client?.quit()));
+    this.#cluster?.disconnect();
+    this.#redis.disconnect();
+  }
 }
 
 /**
@@ -86,44 +111,20 @@ export async function redisAt(context: Context, url: string, lasting = false): P
  *
  * @throws Problem
  */
-export async function connectRedis(context: Context, places: readonly RedisPlace[]): Promise<readonly RedisServer[]> {
-  const names = places.map(({ shown }) => shown);
+export async function connectRedis(context: Context, servers: readonly RedisServer[]): Promise<void> {
+  const names = servers.map(({ shown }) => shown);
   const twice = names.find((name, index) => names.indexOf(name) < index);
   if (twice !== undefined) throw new Misuse(`--redis-url leads to ${twice} twice: once for each node.`);
-  const servers = await Promise.all(places.map((place) => place.connect()));
-  const failures = servers.flatMap(({ failure }) => failure ?? []);
+  const failures = (await Promise.all(servers.map((server) => server.connect()))).flatMap((failure) => failure ?? []);
   const cluster = servers.length > 1 && servers.find(({ client }) => client.isCluster);
   if (failures.length * 2 < servers.length && !cluster) {
     for (const { message } of failures) context.complain(`fenced-lock: ${message} The other nodes decide.`);
-    return servers;
+    return;
   }
   await Promise.all(servers.map((server) => server.close()));
   if (cluster) throw new Problem(`${cluster.shown} is a node of a Cluster: give --redis-url once, for any node.`);
   const [only, ...others] = failures as [Problem, ...Problem[]];
   throw others.length === 0 ? only : new Problem(failures.map(({ message }) => message).join(' '));
-}
-
-async function connect(Client: typeof Cluster, redis: Redis, lasting: boolean): Promise<RedisServer> {
-  const { failure, info } = await connected(redis);
-  // A node of a Cluster knows the other nodes.
-  const cluster = info.get('cluster_enabled') === '1' ? clusterOf(Client, redis, lasting) : undefined;
-  return {
-    shown: addressOf(redis),
-    failure,
-    client: cluster ?? redis,
-    async nodes(keyPrefix) {
-      const masters = cluster === undefined ? [] : await mastersOf(cluster, redis, keyPrefix);
-      if (masters.length > 0) return masters;
-      return [{ shown: placeOf(redis), key: freshKey(), info: () => infoOf(redis) }];
-    },
-    async close() {
-      if (redis.status === 'ready') {
-        await Promise.allSettled([cluster?.status === 'ready' && cluster.quit(), redis.quit()]);
-      }
-      cluster?.disconnect();
-      redis.disconnect();
-    },
-  };
 }
 
 /** A Cluster client with the options of one node's URL. */
@@ -150,8 +151,7 @@ async function connected(redis: Redis): Promise<{ readonly failure?: Problem; re
   try {
     await redis.connect();
   } catch (cause) {
-    const why = reason ?? cause;
-    return failed(isLoginRefused(why) ? ' refuses the login' : ' cannot be reached', why);
+    return failed(' cannot be reached', reason ?? cause);
   }
   const info = parse(await redis.info().catch(() => ''));
   if (reason !== undefined) {

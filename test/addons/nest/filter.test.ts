@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { Logger } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { firstValueFrom, type Observable } from 'rxjs';
-import { expect, test, vi } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import { FencedLockExceptionFilter } from '../../../src/addons/nest/index.js';
 import * as errors from '../../../src/index.js';
 import { describeWithShop, Shop } from '../../support/shop.js';
@@ -26,9 +26,14 @@ describeWithShop('an HTTP request that ends with an error of a lock', () => {
   ];
   const byCode = new Map<string, Error>(LIST.map(([error]) => [error.code, error]));
   byCode.set('OTHER', new Error('of the application'));
+  const { prisma } = shop.client({ defaults: { waitTime: 1_500 } });
+  let served: Awaited<ReturnType<typeof listening>>;
+  beforeAll(async () => {
+    served = await listening(shop, { lock: { client: prisma }, errors: byCode });
+  });
 
   test('is answered by what became of the work, with the code and without the key', async () => {
-    const { get } = await listening(shop, { lock: { client: shop.client().prisma }, errors: byCode });
+    const { get } = served;
     for (const [error, status, retryAfter] of LIST) {
       const response = await get(`fail/${error.code}`);
       const body = await response.text();
@@ -43,7 +48,7 @@ describeWithShop('an HTTP request that ends with an error of a lock', () => {
   });
 
   test('is told when the lease of the holder ends, where that is known', async () => {
-    const { get } = await listening(shop, { lock: { client: shop.client().prisma }, errors: byCode });
+    const { get } = served;
     for (const [expiresIn, seconds] of [
       [4_200, '5'],
       [-1, '1'],
@@ -57,7 +62,7 @@ describeWithShop('an HTTP request that ends with an error of a lock', () => {
   test('is logged where the application has a bug, not where a rollout turns it away, and without the result', async () => {
     const log = vi.spyOn(Logger.prototype, 'error').mockImplementation(() => {});
     try {
-      const { get } = await listening(shop, { lock: { client: shop.client().prisma }, errors: byCode });
+      const { get } = served;
       for (const code of ['CLOSED', 'LOCK_TIMEOUT', 'STALE_TOKEN', 'LOCK_LOST']) await get(`fail/${code}`);
       expect(log.mock.calls).toEqual([[byCode.get('STALE_TOKEN')], [byCode.get('LOCK_LOST')]]);
       await get('fail/HOOK_FAILED');
@@ -70,7 +75,7 @@ describeWithShop('an HTTP request that ends with an error of a lock', () => {
   });
 
   test('leaves the errors of the application to Nest', async () => {
-    const { get } = await listening(shop, { lock: { client: shop.client().prisma }, errors: byCode });
+    const { get } = served;
     const response = await get('fail/OTHER');
     expect([response.status, await response.json()]).toEqual([
       500,
@@ -80,8 +85,7 @@ describeWithShop('an HTTP request that ends with an error of a lock', () => {
 
   test('is 409 while somebody else has the key, and 200 for a locked handler once it is free', async () => {
     const { id, key } = await shop.product(10);
-    const { prisma } = shop.client({ defaults: { waitTime: 1_500 } });
-    const { post } = await listening(shop, { lock: { client: prisma } });
+    const { post } = served;
     const holder = await shop.client().prisma.$lock(key);
     const busy = await post(`sell/${id}`, { key });
     expect([busy.status, await busy.json()]).toEqual([409, expect.objectContaining({ code: 'LOCK_TIMEOUT' })]);
@@ -92,8 +96,7 @@ describeWithShop('an HTTP request that ends with an error of a lock', () => {
   });
 
   test('is the answer to a message of a microservice or of a WebSocket, and goes on as it is elsewhere', async () => {
-    const { app } = await listening(shop, { lock: { client: shop.client().prisma } });
-    const filter = new FencedLockExceptionFilter(app.get(HttpAdapterHost));
+    const filter = new FencedLockExceptionFilter(served.app.get(HttpAdapterHost));
     const sent: unknown[] = [];
     const client = { emit: (...message: unknown[]) => sent.push(message) };
     const hostOf = (type: string) =>

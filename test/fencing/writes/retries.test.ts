@@ -126,11 +126,6 @@ describeWithShop('retries: the row that has refused a run is awaited before the 
   const conditions = {
     'by a compound key': (id: number) => ({ memberId_number: { memberId: id, number: 1 } }),
     'by its other compound key': (id: number) => ({ title: { number: 1, name: `note ${id}` } }),
-    'with a filter beside its key': (id: number) => ({
-      memberId_number: { memberId: id, number: 1 },
-      value: { gte: 0 },
-      OR: [{ name: { contains: 'note' } }],
-    }),
   };
 
   test.each(Object.entries(conditions))('%s', async (name, condition) => {

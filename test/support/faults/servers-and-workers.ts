@@ -57,7 +57,7 @@ export class Stage {
   }: StageOptions = {}): Promise<Stage> {
     const inMemory = topology === 'memory';
     const [postgres, group] = await Promise.all([
-      startPostgres({ settings: { log_min_messages: 'fatal' }, clock: wallClock }),
+      startPostgres({ settings: { log_min_messages: 'fatal' }, env: wallClock }),
       inMemory ? undefined : topology.start(),
     ]);
     const databaseUrl = await setUpShop(postgres);

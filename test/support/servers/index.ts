@@ -3,13 +3,10 @@ export { type PostgresServer, startPostgres } from '../../../src/addons/testing/
 export { freePort } from '../../../src/addons/testing/servers/programs.js';
 export type { RedisOptions, RedisServer } from '../../../src/addons/testing/servers/redis.js';
 export { askServer, redisUnavailable, startRedis } from '../../../src/addons/testing/servers/redis.js';
-export { NotSupervised, ServerUnavailable } from '../../../src/addons/testing/servers/server.js';
 export { type ClusterGroup, startCluster } from './cluster.js';
-export { groupOfOne } from './independent.js';
+export { groupOfOne, startQuorum, startValkey, valkeyUnavailable } from './independent.js';
 export { applyMigrations } from './migrate.js';
 export { type PgBouncer, pgBouncerFollowsPrepared, pgBouncerUnavailable, startPgBouncer } from './pgbouncer.js';
-export { startQuorum } from './quorum.js';
 export { type FailoverGroup, groupsUnavailable, type RedisGroup } from './redis-group.js';
 export { startSentinelGroup } from './sentinel.js';
-export { startValkey, valkeyUnavailable } from './valkey.js';
-export { wallClock, wallClocksUnavailable } from './wall-clock.js';
+export { moveClock, wallClock, wallClocksUnavailable } from './wall-clock.js';

@@ -3,10 +3,11 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { run } from '../../../src/addons/testing/servers/programs.js';
-import type { WallClock } from '../../../src/addons/testing/servers/server.js';
-import { ServerUnavailable } from '../../../src/addons/testing/servers/server.js';
+import { type Server, ServerUnavailable } from '../../../src/addons/testing/servers/server.js';
 
 const SOURCE = fileURLToPath(new URL('wall-clock.c', import.meta.url));
+
+const FILE = 'wall-clock';
 
 let unavailable: { readonly why: string | undefined } | undefined;
 
@@ -23,22 +24,19 @@ function compiles(): boolean {
   return process.platform === 'linux' && spawnSync('gcc', ['-fsyntax-only', SOURCE]).status === 0;
 }
 
-/** In the directory of its server. Where clocks cannot be moved it is the true one, and `move` throws why. */
-export async function wallClock(dir: string): Promise<WallClock> {
-  const why = wallClocksUnavailable();
-  if (why !== undefined) return notMovable(why);
-  const [library, file] = [join(dir, 'wall-clock.so'), join(dir, 'wall-clock')];
+/** For the `env` of a server whose wall clock is to be moved. Where that cannot be, it has the true one. */
+export async function wallClock(dir: string): Promise<Record<string, string>> {
+  if (wallClocksUnavailable() !== undefined) return {};
+  const [library, file] = [join(dir, 'wall-clock.so'), join(dir, FILE)];
   await run('gcc', ['-shared', '-fPIC', '-O2', '-o', library, SOURCE]);
-  // In place, because the server has mapped the file that is there.
-  const move = (ms: number) => writeFileSync(file, BigInt64Array.of(BigInt(Math.round(ms / 1_000))), { flag: 'r+' });
-  writeFileSync(file, '');
-  move(0);
-  return { env: { LD_PRELOAD: library, WALL_CLOCK_FILE: file }, move };
+  writeFileSync(file, BigInt64Array.of(0n));
+  return { LD_PRELOAD: library, WALL_CLOCK_FILE: file };
 }
 
-function notMovable(why: string): WallClock {
-  const move = () => {
-    throw new ServerUnavailable(why);
-  };
-  return { env: {}, move };
+/** As if somebody had set the clock of a server: so many milliseconds ahead of the true time. Whole seconds; over restarts, too. */
+export function moveClock({ dir = '' }: Pick<Server, 'dir'>, ms: number): void {
+  const why = wallClocksUnavailable();
+  if (why !== undefined) throw new ServerUnavailable(why);
+  // In place, because the server has mapped the file that is there.
+  writeFileSync(join(dir, FILE), BigInt64Array.of(BigInt(Math.round(ms / 1_000))), { flag: 'r+' });
 }

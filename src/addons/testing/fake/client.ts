@@ -1,7 +1,7 @@
 import { heldKey } from '../../../base/held-keys.js';
 import { RUNS_THE_FUNCTION } from '../../../prisma/inside-transaction.js';
 import { isWrite, outsideWrite } from '../../../prisma/outside.js';
-import { functionOf, type MockCall, MockClient, type Sending } from './mock.js';
+import { functionOf, type MockCall, MockClient, type Sending, standIn } from './mock.js';
 
 /** Refuses a write that is sent inside the function of a lock. */
 const OUTSIDE: Sending = {
@@ -30,16 +30,17 @@ export function modelOf(delegate: string): string {
  */
 export function fakeClient(mock: object, methods: Readonly<Record<string, unknown>>): object {
   const begin = functionOf(mock, '$transaction');
-  const $transaction = (work: unknown, ...rest: unknown[]) => {
-    if (typeof work !== 'function') return begin?.(work, ...rest);
+  if (begin === undefined) return new MockClient(mock, OUTSIDE, methods).proxy;
+  const $transaction = standIn(Reflect.get(mock, '$transaction') as object, ([work, ...rest]) => {
+    if (typeof work !== 'function') return begin(work, ...rest);
     // The mock may hand over no client.
     const run = (tx: unknown, ...more: unknown[]) => {
       const given = typeof tx === 'object' && tx !== null ? fakeClient(tx, methods) : tx;
       return FRAME[RUNS_THE_FUNCTION](() => work(given, ...more) as unknown);
     };
-    return begin?.(run, ...rest);
-  };
-  return new MockClient(mock, OUTSIDE, { ...methods, ...(begin && { $transaction }) }).proxy;
+    return begin(run, ...rest);
+  });
+  return new MockClient(mock, OUTSIDE, { ...methods, $transaction }).proxy;
 }
 
 /** Runs the function of a `$transaction`. The locks look for this name in the call stack, as they do for Prisma's own. */

@@ -121,8 +121,8 @@ function operation(mock: object, given: unknown, name: string, { admit, settled 
   });
 }
 
-/** Stands in for a function: `call` is called in its place. */
-function standIn(given: object, call: (args: unknown[]) => unknown): object {
+/** Stands in for a function of a mock, with what a test runner keeps at it: `call` is called in its place. */
+export function standIn(given: object, call: (args: unknown[]) => unknown): object {
   const made = new Proxy(given, { apply: (_, __, args) => call(args) });
   ORIGINALS.set(made, given);
   return made;

@@ -7,7 +7,6 @@ import { Renewal } from '../../../waiting/renewal.js';
 import type { LeaseRequest } from '../../../waiting/request.js';
 import { WaitingRoom } from '../../../waiting/room.js';
 import type { LeaseStore } from '../../../waiting/store.js';
-import type { TurnUser } from '../../../waiting/waiter.js';
 
 /** What is noted of a caller that comes for a key. */
 export interface Arrival {
@@ -33,15 +32,12 @@ export class FakeRoom extends WaitingRoom {
     this.#arrive = arrive;
   }
 
-  override async enter(key: string, request: LeaseRequest, user?: TurnUser<unknown>): Promise<never> {
+  override async enter(key: string, request: LeaseRequest): Promise<Turn> {
     const arrival = this.#arrive(key);
-    const had = (turn: Turn) => {
+    try {
+      const turn = await super.enter(key, request);
       arrival.had(turn.lease);
       return turn;
-    };
-    try {
-      if (user === undefined) return had(await super.enter(key, request)) as never;
-      return (await super.enter(key, request, { useTurn: (turn) => user.useTurn(had(turn)) })) as never;
     } catch (error) {
       arrival.failed(error);
       throw error;

@@ -20,9 +20,9 @@ export class ProxiedConnection {
   readonly #client: Socket;
   readonly #server: Socket;
   readonly lanes: Readonly<Record<Direction, Lane>>;
-  constructor(client: Socket, target: Target, judge: Judge, closed: () => void) {
+  constructor(client: Socket, { host, port }: Target, judge: Judge, closed: () => void) {
     this.#client = client;
-    this.#server = connect({ host: target.host, port: target.port, allowHalfOpen: true, noDelay: true });
+    this.#server = connect({ host, port, allowHalfOpen: true, noDelay: true });
     const cut = () => this.reset();
     // It reads everything, whether somebody asks or not: the protocol can only be followed from its beginning.
     const commits = new CommitWatcher();

@@ -2,16 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { dockerAnswers, startImage } from './docker.js';
 import { loadPg, onPostgres, queryOnce, withDatabase } from './pg.js';
-import {
-  binariesOnPath,
-  type PostgresBinaries,
-  platformPackage,
-  preparedData,
-  usableBinaries,
-} from './postgres-binaries.js';
+import { binariesOnPath, type PostgresBinaries, platformPackage, usableBinaries } from './postgres-binaries.js';
 import { run, UNPRIVILEGED } from './programs.js';
-import { externalServer, type MakeClock, type Server, ServerUnavailable } from './server.js';
-import { HOST, Supervised } from './supervised.js';
+import { externalServer, type Server, ServerUnavailable } from './server.js';
+import { HOST, type Recipe, Supervised } from './supervised.js';
 
 /** Its `url` is a superuser's, to a database that was empty. */
 export interface PostgresServer extends Server {
@@ -22,8 +16,7 @@ export interface PostgresServer extends Server {
 interface PostgresOptions {
   /** Server settings, such as `{ fsync: 'off' }`. Only for a server that is started here. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Its wall clock. Default: the true time. */
-  readonly clock?: MakeClock | undefined;
+  readonly env?: Recipe['env'];
 }
 
 /** Real PostgreSQL: the one of `DATABASE_URL`, or the one from npm, or the one on PATH, or one in Docker. */
@@ -46,12 +39,11 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
 }
 
 /** From binaries of this machine. */
-async function startOwn(binaries: PostgresBinaries, { settings, clock }: PostgresOptions): Promise<PostgresServer> {
-  const template = await preparedData(binaries);
+async function startOwn(binaries: PostgresBinaries, { settings, env }: PostgresOptions): Promise<PostgresServer> {
   const server = await Supervised.start({
     kind: binaries.kind,
     command: binaries.postgres,
-    prepare: (dir) => run('cp', ['-a', template, join(dir, 'data')], { user: UNPRIVILEGED, cwd: dir }),
+    prepare: (dir) => run(binaries.initdb, [...INITDB, '-D', join(dir, 'data')], { user: UNPRIVILEGED, cwd: dir }),
     args: (port, dir) => ['-D', join(dir, 'data'), ...flags({ ...DEFAULTS, port: `${port}`, ...settings })],
     url: (port) => `postgresql://postgres@${HOST}:${port}/postgres`,
     async ready({ url, dir }) {
@@ -65,10 +57,12 @@ async function startOwn(binaries: PostgresBinaries, { settings, clock }: Postgre
     // Postgres's immediate mode.
     endSignal: 'SIGQUIT',
     user: UNPRIVILEGED,
-    clock,
+    env,
   });
   return Object.assign(server, { createDatabase: () => createDatabase(server.url) });
 }
+
+const INITDB = ['--encoding=UTF8', '--locale=C', '--username=postgres', '--auth=trust', '--no-sync'];
 
 /** fsync stays on: the tests are about what survives a crash. The sizes are small because many run side by side. */
 const DEFAULTS = {

@@ -1,11 +1,10 @@
-import { execFileSync } from 'node:child_process';
 import { readdirSync, readlinkSync } from 'node:fs';
 
 /** The processes of one server. */
 export interface Group {
   /** Working directory that only these processes have. */
   readonly dir?: string | undefined;
-  /** Root of the process tree, for systems without /proc. */
+  /** Its first process, for systems without /proc: there, the others have to end with it. */
   readonly pid?: number | undefined;
 }
 
@@ -15,12 +14,7 @@ export interface Group {
  * dead already, and can never hit a stranger who was given a used pid.
  */
 export function membersOf({ dir, pid }: Group): number[] {
-  if (dir === undefined) return pid === undefined ? [] : [pid];
-  if (process.platform === 'linux') return membersByDirectory(dir);
-  return pid === undefined ? [] : membersByParent(pid);
-}
-
-function membersByDirectory(dir: string): number[] {
+  if (dir === undefined || process.platform !== 'linux') return pid !== undefined && lives(pid) ? [pid] : [];
   return readdirSync('/proc').flatMap((name) => {
     if (!/^\d+$/.test(name)) return [];
     try {
@@ -33,17 +27,12 @@ function membersByDirectory(dir: string): number[] {
   });
 }
 
-function membersByParent(root: number): number[] {
-  const rows = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,state='], { encoding: 'utf8' })
-    .split('\n')
-    .map((line) => line.trim().split(/\s+/))
-    .filter(([, , state]) => state !== undefined && !state.startsWith('Z'));
-  const members = new Set(rows.some(([pid]) => Number(pid) === root) ? [root] : []);
-  for (let before = -1; before !== members.size; ) {
-    before = members.size;
-    for (const [pid, parent] of rows) if (members.has(Number(parent))) members.add(Number(pid));
+function lives(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
   }
-  return [...members];
 }
 
 export function signal(pids: readonly number[], name: NodeJS.Signals): void {

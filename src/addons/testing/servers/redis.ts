@@ -2,8 +2,8 @@ import { dirname, join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { dockerAnswers, startImage } from './docker.js';
 import { onPath, resolveFromProject } from './programs.js';
-import { externalServer, type MakeClock, type Server, ServerUnavailable } from './server.js';
-import { HOST, Supervised } from './supervised.js';
+import { externalServer, type Server, ServerUnavailable } from './server.js';
+import { HOST, type Recipe, Supervised } from './supervised.js';
 
 /** Nothing is saved: one that is started again is empty. */
 export type RedisServer = Server;
@@ -13,8 +13,7 @@ export interface RedisOptions {
   readonly allowEmulator?: boolean;
   /** More arguments for a server that is started here. It must still answer INFO without a password. */
   readonly args?: readonly string[];
-  /** Its wall clock. Default: the true time. */
-  readonly clock?: MakeClock | undefined;
+  readonly env?: Recipe['env'];
 }
 
 /** Real Redis or Valkey: the one of `REDIS_URL`, or the one on PATH, or one in Docker; an emulator only if allowed. */
@@ -36,13 +35,13 @@ const UNAVAILABLE =
 async function findRedis({
   allowEmulator = false,
   args = [],
-  clock,
+  env,
 }: RedisOptions): Promise<(() => Promise<RedisServer>) | undefined> {
   const given = process.env['REDIS_URL'];
   if (given !== undefined && given !== '') return () => useExternal('REDIS_URL', given);
 
   const program = redisOnPath();
-  if (program !== undefined) return () => startProgram({ ...program, clock }, args);
+  if (program !== undefined) return () => startProgram({ ...program, env }, args);
 
   if (await dockerAnswers()) return () => startContainer(args);
   // Its command line knows none of Redis's arguments.
@@ -77,7 +76,7 @@ export interface RedisProgram {
   readonly kind: 'redis-server' | 'valkey-server' | 'emulator';
   readonly command: string;
   args(port: number, dir: string): string[];
-  readonly clock?: MakeClock | undefined;
+  readonly env?: Recipe['env'];
 }
 
 export function redisOnPath(

@@ -3,22 +3,11 @@ export class ServerUnavailable extends Error {
   override readonly name = 'ServerUnavailable';
 }
 
-/** The server belongs to somebody else, so it may not be killed, frozen or started again. */
-export class NotSupervised extends Error {
-  override readonly name = 'NotSupervised';
-
-  constructor(verb: string, kind: string) {
-    super(
-      `${verb}: not supervised. The server comes from ${kind}, and only a server that was started here can be stopped or frozen.`,
-    );
-  }
-}
-
 /** A server for tests: a process that is supervised here, or one of somebody else. */
 export interface Server {
   /** Where it comes from: a program, a package, Docker, or an environment variable. */
   readonly kind: string;
-  /** Whether kill, start, restart, freeze and thaw work; otherwise they throw `NotSupervised`, and so does `pid`. */
+  /** Whether kill, start, restart, freeze and thaw work; otherwise they throw, and so does `pid`. */
   readonly supervised: boolean;
   readonly version: string;
   readonly url: string;
@@ -36,8 +25,6 @@ export interface Server {
   restart(): Promise<void>;
   freeze(): void;
   thaw(): void;
-  /** So many milliseconds ahead of the true time; throws unless it was started with a `clock` that can be moved. */
-  moveClock(ms: number): void;
   /** May be called more than once. */
   stop(): Promise<void>;
 }
@@ -46,7 +33,9 @@ export interface Server {
 export function externalServer(known: Pick<Server, 'kind' | 'version' | 'url' | 'port' | 'stop'>): Server {
   const { kind, url } = known;
   const refuse = (verb: string): never => {
-    throw new NotSupervised(verb, kind);
+    throw new Error(
+      `${verb}: the server comes from ${kind}, and only one that was started here can be stopped or frozen.`,
+    );
   };
   return {
     ...known,
@@ -62,17 +51,5 @@ export function externalServer(known: Pick<Server, 'kind' | 'version' | 'url' | 
     restart: async () => refuse('restart'),
     freeze: () => refuse('freeze'),
     thaw: () => refuse('thaw'),
-    moveClock: () => refuse('moveClock'),
   };
 }
-
-/** The wall clock of one server, which goes on over its restarts. */
-export interface WallClock {
-  /** What the server is started with. */
-  readonly env: Readonly<Record<string, string>>;
-  /** As if somebody had set it: so many milliseconds ahead of the true time, or behind it if below 0. Whole seconds. */
-  move(ms: number): void;
-}
-
-/** Makes one in the directory of its server. */
-export type MakeClock = (dir: string) => Promise<WallClock>;

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type GuardedDir, guardedDir } from './guard.js';
 import { membersOf, signal } from './process-members.js';
 import { freePort } from './programs.js';
-import type { MakeClock, Server, WallClock } from './server.js';
+import type { Server } from './server.js';
 
 /** Where the servers listen that are started here. */
 export const HOST = '127.0.0.1';
@@ -25,16 +25,9 @@ export interface Recipe {
   /** Ends it at once, without saving anything. */
   readonly endSignal: NodeJS.Signals;
   readonly user?: number | undefined;
-  /** Default: the true time. */
-  readonly clock?: MakeClock | undefined;
+  /** Made in its directory. Default: no more variables. */
+  readonly env?: ((dir: string) => Promise<Readonly<Record<string, string>>>) | undefined;
 }
-
-const trueTime: MakeClock = async () => ({
-  env: {},
-  move() {
-    throw new Error('The server was started without a clock that can be moved.');
-  },
-});
 
 const READY_WITHIN = 30_000;
 const END_WITHIN = 5_000;
@@ -47,25 +40,25 @@ export class Supervised implements Server {
   readonly kind: string;
   readonly #recipe: Recipe;
   readonly #dir: GuardedDir;
-  readonly #clock: WallClock;
+  readonly #env: Readonly<Record<string, string>>;
   #port = 0;
   #version = '';
   #child: ChildProcess | undefined;
   #exited: Promise<unknown> = Promise.resolve();
   #stopping: Promise<void> | undefined;
 
-  private constructor(recipe: Recipe, dir: GuardedDir, clock: WallClock) {
+  private constructor(recipe: Recipe, dir: GuardedDir, env: Readonly<Record<string, string>>) {
     this.kind = recipe.kind;
     this.#recipe = recipe;
     this.#dir = dir;
-    this.#clock = clock;
+    this.#env = env;
   }
 
   static async start(recipe: Recipe): Promise<Supervised> {
-    const { kind, user, endSignal, clock = trueTime } = recipe;
+    const { kind, user, endSignal } = recipe;
     const dir = guardedDir(kind, { owner: user, endSignal });
     await recipe.prepare?.(dir.path);
-    const server = new Supervised(recipe, dir, await clock(dir.path));
+    const server = new Supervised(recipe, dir, (await recipe.env?.(dir.path)) ?? {});
     for (let tries = 1; ; tries++) {
       server.#port = await freePort();
       try {
@@ -110,7 +103,7 @@ export class Supervised implements Server {
     const log = openSync(this.#logFile(), 'w');
     const child = spawn(command, args(this.#port, this.dir), {
       cwd: this.dir,
-      env: { PATH: process.env['PATH'], LC_ALL: 'C', ...this.#clock.env },
+      env: { PATH: process.env['PATH'], LC_ALL: 'C', ...this.#env },
       // Its own session: Ctrl-C is for the tests, which then stop their servers.
       detached: true,
       stdio: ['ignore', log, log],
@@ -146,10 +139,6 @@ export class Supervised implements Server {
   async restart(): Promise<void> {
     await this.#end();
     await this.start();
-  }
-
-  moveClock(ms: number): void {
-    this.#clock.move(ms);
   }
 
   async #end(): Promise<void> {

@@ -99,35 +99,24 @@ export async function emptyDatabase(url: string): Promise<void> {
       await client.query('SELECT fenced_lock_test.empty()');
     } catch (error) {
       if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
-      throw new Error(inTheWay(await openTransactions(client)), { cause: error });
+      throw new Error(await inTheWay(client), { cause: error });
     }
   });
 }
 
-interface OpenTransaction {
-  readonly pid: number;
-  readonly state: string | null;
-  readonly seconds: number;
-  /** `null`: it belongs to a role that this one may not see. */
-  readonly statement: string | null;
-}
-
-async function openTransactions(client: PgClient): Promise<OpenTransaction[]> {
+/** Says which transactions are open. A statement is null where it belongs to a role that this one may not see. */
+async function inTheWay(client: PgClient): Promise<string> {
   const { rows } = await client.query(
-    `SELECT pid, state, floor(extract(epoch FROM clock_timestamp() - xact_start))::int AS seconds,
-       left(regexp_replace(query, '\\s+', ' ', 'g'), 200) AS statement
+    `SELECT format('  backend %s (%s, for %s s): %s', pid, state, floor(extract(epoch FROM clock_timestamp() - xact_start)),
+       left(regexp_replace(query, '\\s+', ' ', 'g'), 200)) AS line
      FROM pg_stat_activity
      WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND xact_start IS NOT NULL
      ORDER BY xact_start`,
   );
-  return rows as unknown as OpenTransaction[];
-}
-
-function inTheWay(open: readonly OpenTransaction[]): string {
   return [
     `servers.empty() has emptied no table: it waited ${PATIENCE} s for tables that a transaction has locked.`,
-    ...(open.length > 0 ? ['Open transactions, and the last statement of each:'] : []),
-    ...open.map(({ pid, state, seconds, statement }) => `  backend ${pid} (${state}, for ${seconds} s): ${statement}`),
+    'Open transactions, and the last statement of each:',
+    ...rows.map(({ line }) => String(line)),
     'Await every call of the test, and end its transactions, locks and clients before servers.empty().',
   ].join('\n');
 }

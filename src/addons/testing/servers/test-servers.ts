@@ -9,6 +9,7 @@ import { onPostgres, queryOnce } from './pg.js';
 import { createDatabase, databaseOf, dropDatabase, startPostgres } from './postgres.js';
 import { resolveFromProject } from './programs.js';
 import { startRedis } from './redis.js';
+import type { Server } from './server.js';
 import { emptyDatabase, makeTemplate } from './template.js';
 
 export interface TestServersOptions {
@@ -69,7 +70,7 @@ interface Shared {
 export async function testServers(options: TestServersOptions = {}): Promise<TestServers> {
   const known = process.env[SHARED];
   if (known !== undefined && known !== '') return await attach(JSON.parse(known) as Shared);
-  const { stop, servers } = await startAttached(options);
+  const { stop, servers } = await start(options);
   return { ...servers, stop };
 }
 
@@ -81,7 +82,7 @@ export async function testServers(options: TestServersOptions = {}): Promise<Tes
  * @throws as `testServers`.
  */
 export async function setUpTestServers(options: TestServersOptions = {}): Promise<() => Promise<void>> {
-  const { shared, stop, servers } = await startAttached(options);
+  const { shared, stop, servers } = await start(options);
   const before = { ...process.env };
   Object.assign(process.env, {
     [SHARED]: JSON.stringify(shared),
@@ -97,44 +98,32 @@ export async function setUpTestServers(options: TestServersOptions = {}): Promis
   };
 }
 
-async function startAttached(
+async function start(
   options: TestServersOptions,
 ): Promise<{ shared: Shared; stop: () => Promise<void>; servers: TestServers }> {
-  const { shared, stop } = await start(options);
-  try {
-    return { shared, stop, servers: await attach(shared) };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-}
-
-async function start(options: TestServersOptions): Promise<{ shared: Shared; stop: () => Promise<void> }> {
   checkNames('options', options, ['migrations', 'settings', 'allowEmulator']);
   const { migrations, settings = { fsync: 'off' }, allowEmulator = false } = options;
   const dir = folderOf(migrations);
-  const started = await Promise.allSettled([startPostgres({ settings }), startRedis({ allowEmulator })]);
-  const [postgres, redis] = started;
-  const stopAll = async () => {
-    await Promise.all(started.map((server) => (server.status === 'fulfilled' ? server.value.stop() : undefined)));
+  const started: Server[] = [];
+  const stop = async () => {
+    await Promise.all(started.map((server) => server.stop()));
   };
-  if (postgres.status === 'rejected' || redis.status === 'rejected') {
-    await stopAll();
-    throw postgres.status === 'rejected' ? postgres.reason : (redis as PromiseRejectedResult).reason;
-  }
   try {
-    const url = await postgres.value.createDatabase();
-    if (dir !== undefined) await applyMigrations(url, { dir, makesRoles: postgres.value.kind !== 'DATABASE_URL' });
+    // One after the other: one that comes when the other could not be had would not be stopped.
+    const postgres = await startPostgres({ settings });
+    started.push(postgres);
+    const redis = await startRedis({ allowEmulator });
+    started.push(redis);
+    const url = await postgres.createDatabase();
+    if (dir !== undefined) await applyMigrations(url, { dir, makesRoles: postgres.kind !== 'DATABASE_URL' });
     const isInstalledHere = await installIfMissing(url);
     await makeTemplate(url);
-    const servers = `PostgreSQL ${postgres.value.version} (${postgres.value.kind}), Redis ${redis.value.version} (${redis.value.kind})`;
-    const about = isInstalledHere ? `${servers}; ${NOT_MIGRATED}` : servers;
-    return {
-      shared: { adminUrl: postgres.value.url, template: databaseOf(url), redisUrl: redis.value.url, about },
-      stop: stopAll,
-    };
+    const named = `PostgreSQL ${postgres.version} (${postgres.kind}), Redis ${redis.version} (${redis.kind})`;
+    const about = isInstalledHere ? `${named}; ${NOT_MIGRATED}` : named;
+    const shared = { adminUrl: postgres.url, template: databaseOf(url), redisUrl: redis.url, about };
+    return { shared, stop, servers: await attach(shared) };
   } catch (error) {
-    await stopAll();
+    await stop();
     throw error;
   }
 }

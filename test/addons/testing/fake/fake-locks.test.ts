@@ -517,17 +517,9 @@ describe('the end of a fake client', () => {
   });
 
   test('calls `$connect` and `$disconnect` of the mock, the latter when no work runs any more', async () => {
-    const seen: unknown[] = [];
-    class Client {
-      readonly #name = 'mine';
-      async $connect() {
-        seen.push(`${this.#name} connects`);
-      }
-      async $disconnect() {
-        seen.push(`${this.#name} disconnects`);
-      }
-    }
-    const { prisma } = fakeLocks(new Client());
+    const seen: string[] = [];
+    const note = (what: string) => async () => void seen.push(what);
+    const { prisma } = fakeLocks({ $connect: note('connects'), $disconnect: note('disconnects') });
     await prisma['$connect']();
     const inside = gate();
     const works = prisma.$withLock('k', async () => {
@@ -538,9 +530,7 @@ describe('the end of a fake client', () => {
     await inside.opened;
     await prisma['$disconnect']();
     await works;
-    await prisma.$withLock('k', async () => void (await codeOf(prisma['$disconnect']())));
-    expect(seen).toEqual(['mine connects', 'works', 'mine disconnects']);
-    await fakeLocks({}).prisma['$connect']();
+    expect(seen).toEqual(['connects', 'works', 'disconnects']);
     await fakeLocks().prisma['$disconnect']();
   });
 });
@@ -678,11 +668,12 @@ describe('a mock', () => {
 test('a write on the client, in the function of a lock, is refused; a lock in a plain `$transaction` of the mock, too', async () => {
   const update = vi.fn(async () => 1);
   const tx = { stock: { update } };
-  const { prisma } = fakeLocks({ ...tx, $transaction: (work: (tx: object) => unknown) => work(tx) });
+  const { prisma } = fakeLocks({ ...tx, $transaction: vi.fn((work: (tx: object) => unknown) => work(tx)) });
   expect(await codeOf(prisma.$withLock('k', () => prisma['stock'].update()))).toBe('INSIDE_TRANSACTION');
   expect(await codeOf(prisma.$withLock('k', (own) => void own['stock'].update()))).toBe('TRANSACTION_ABORTED');
   expect(update).not.toHaveBeenCalled();
   expect(await prisma['$transaction']((own: AnyClient) => own['stock'].update())).toBe(1);
+  expect(prisma['$transaction']).toHaveBeenCalledTimes(1);
   for (const lock of [() => prisma.$withLock('k', () => {}), (own: AnyClient) => own.$withLock('k', () => {})]) {
     expect(await codeOf(prisma['$transaction'](async (own: AnyClient) => await lock(own)))).toBe('INSIDE_TRANSACTION');
   }

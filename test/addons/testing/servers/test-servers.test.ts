@@ -13,6 +13,7 @@ import {
 } from '../../../../src/addons/testing/index.js';
 import { startPostgres } from '../../../../src/addons/testing/servers/postgres.js';
 import { onPath } from '../../../../src/addons/testing/servers/programs.js';
+import { startRedis } from '../../../../src/addons/testing/servers/redis.js';
 import { makeTemplate } from '../../../../src/addons/testing/servers/template.js';
 import { fencedLock } from '../../../../src/index.js';
 import { project } from '../../../cli/project.js';
@@ -326,6 +327,27 @@ describe('servers that cannot be had as wanted', () => {
       name: 'ServerUnavailable',
       message: expect.stringContaining('npm install --save-dev pg'),
     });
+  });
+
+  test('a setting that PostgreSQL does not know is an error with the words of its log', async () => {
+    for (const name of ['DATABASE_URL', 'REDIS_URL']) vi.stubEnv(name, '');
+    const settings = { no_such_thing: '1' };
+    await expect(testServers({ settings })).rejects.toThrow('unrecognized configuration parameter');
+  });
+
+  test('name a way to a Redis, and its emulator is used only if that is allowed', async () => {
+    for (const name of ['DATABASE_URL', 'REDIS_URL']) vi.stubEnv(name, '');
+    vi.stubEnv('PATH', '/nowhere');
+    vi.stubEnv('DOCKER_HOST', 'tcp://127.0.0.1:1');
+    await expect(startRedis()).rejects.toThrow(/apt-get install redis-server/);
+    const server = await startRedis({ allowEmulator: true });
+    const redis = new Redis(server.url);
+    expect([server.kind, await redis.eval("return redis.call('INCR', KEYS[1])", 1, 'counter')]).toEqual([
+      'emulator',
+      1,
+    ]);
+    redis.disconnect();
+    await server.stop();
   });
 
   const isOnPath = onPath('initdb') !== undefined && onPath('postgres') !== undefined;

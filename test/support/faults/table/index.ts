@@ -3,13 +3,10 @@ import type { Fault } from '../fault.js';
 import { POSTGRES_CLOCKS, REDIS_CLOCKS } from './clocks.js';
 import { FAILOVERS, RESHARDING } from './failovers.js';
 import { LINES } from './lines.js';
-import { FAULTS_OF_THE_STORE } from './memory.js';
-import { OPERATORS } from './operators.js';
-import { POSTGRES } from './postgres.js';
 import { QUORUMS } from './quorums.js';
-import { REDIS } from './redis.js';
+import { POSTGRES, REDIS } from './servers.js';
 import { CHAIN_FAULTS, POSTGRES_STEP_FAULTS, STEP_FAULTS } from './steps.js';
-import { WORKERS } from './workers.js';
+import { FAULTS_OF_THE_STORE, OPERATORS, WORKERS } from './workers.js';
 
 export { FAULTS_OF_THE_STORE };
 

@@ -35,3 +35,22 @@ export const WORKERS: readonly Fault[] = [
   moved('wall clock an hour ahead', HOUR),
   moved('wall clock an hour behind', -HOUR),
 ];
+
+/** To leases in the memory of one process. What ends with the process, and what holds it up, is above. */
+export const FAULTS_OF_THE_STORE: readonly Fault[] = [
+  sudden('memory store flushed', 'worker', async (_, actor) => actor.tell({ type: 'flush' })),
+];
+
+const FORCED_WITHIN = 5_000;
+
+/** By somebody who means well: as hard as a fault for whoever has the key. */
+export const OPERATORS: readonly Fault[] = [
+  {
+    name: 'forceRelease by an operator',
+    place: 'operator',
+    async strike(_, actor) {
+      actor.tell({ type: 'force release' });
+      return await actor.answers('forced', FORCED_WITHIN);
+    },
+  },
+];

@@ -2,7 +2,7 @@ import type { HandlePart, Outcome } from '../history.js';
 import type { Random } from '../random.js';
 import type { Work } from '../turn.js';
 
-/** A way to have a lock and a transaction around some work. To add one: a file here, a line in index.ts. */
+/** A way to have a lock and a transaction around some work. To add one: a line in index.ts. */
 export interface Way {
   /** How many keys it can take at once. */
   readonly mostKeys: number;

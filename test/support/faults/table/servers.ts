@@ -3,6 +3,40 @@ import { eventually } from '../../eventually.js';
 import { type Fault, lasting, sudden } from '../fault.js';
 import type { Stage } from '../servers-and-workers.js';
 
+const command = (...words: [string, ...string[]]): Fault =>
+  sudden(words.join(' '), 'redis', (stage) => stage.tellNodes(...words));
+
+/** To the one Redis that all have. */
+export const REDIS: readonly Fault[] = [
+  command('FLUSHALL'),
+  command('SCRIPT', 'FLUSH'),
+  command('CLIENT', 'KILL', 'TYPE', 'pubsub'),
+  command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'),
+  {
+    name: 'Redis killed and restarted empty',
+    place: 'redis',
+    async strike({ redis }, _, ms) {
+      await redis.killHard();
+      await sleep(ms / 4);
+      await redis.start();
+      return true;
+    },
+  },
+  lasting(
+    'Redis frozen',
+    'redis',
+    ({ redis }) => redis.freeze(),
+    ({ redis }) => redis.thaw(),
+  ),
+  // Every command that writes first evicts all there is, leases too, and is then refused.
+  lasting(
+    'leases evicted under maxmemory',
+    'redis',
+    (stage) => stage.tellNodes('CONFIG', 'SET', 'maxmemory', '1'),
+    (stage) => stage.tellNodes('CONFIG', 'SET', 'maxmemory', '0'),
+  ),
+];
+
 /** To the one Postgres that all have; to one backend at a certain step: steps.ts. */
 export const POSTGRES: readonly Fault[] = [
   sudden('every backend terminated', 'postgres', endBackends),
