@@ -7,8 +7,8 @@ import { Random } from '../support/faults/random.js';
 import { type RedisGroup, type RedisServer, startQuorum } from '../support/servers/index.js';
 import { describeWithGroup } from '../support/site-suite.js';
 import { leaseName, someKey } from '../waiting/actors.js';
-import { overUnevenLine } from '../waiting/uneven-line.js';
 import { QuorumActor } from './quorum-actor.js';
+import { overUnevenLine } from './uneven-line.js';
 
 const RUNS = Number(process.env['FENCED_LOCK_RUNS'] ?? 3);
 const STEPS = 60;

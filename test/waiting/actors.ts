@@ -5,7 +5,6 @@ import { Deadline, LONGEST_TIME } from '../../src/base/clock.js';
 import type { Emit, FencedLockEvent } from '../../src/base/events.js';
 import { namesOf } from '../../src/redis/names.js';
 import { RedisStore } from '../../src/redis/store.js';
-import type { MemoryStore } from '../../src/stores/memory.js';
 import type { Turn } from '../../src/waiting/lease-set.js';
 import { Renewal } from '../../src/waiting/renewal.js';
 import type { LeaseOptions, LeaseRequest } from '../../src/waiting/request.js';
@@ -96,15 +95,6 @@ export class Actor extends Party {
     this.redis.stream?.on('error', () => {});
     this.redis.disconnect();
   }
-}
-
-/** In memory. */
-export class MemoryActor extends Party {
-  constructor(memory: MemoryStore, options: Partial<WaitingRoomOptions> = {}) {
-    super(() => memory.connect(PREFIX), options);
-  }
-
-  disconnect(): void {}
 }
 
 export function connect(url: string, options: ActorOptions['redis'] = {}): Redis {

@@ -1,62 +1,40 @@
-import { describe, expect, test, vi } from 'vitest';
-import { LockTimeoutError } from '../../src/base/errors.js';
+import { expect, test } from 'vitest';
 import { describeWithShop } from '../support/shop.js';
 import { someKey, Tally } from './actors.js';
-import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage, sites } from './watched-redis.js';
-
-vi.mock('../../src/base/clock.js', async (original) => {
-  const { counted } = await import('./counted-clock.js');
-  return counted(await original());
-});
+import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage } from './watched-redis.js';
 
 describeWithShop('the callers of one process', () => {
   const stage = setStage();
 
-  describe.each(sites(stage))('$name', ({ actor }) => {
-    test('get the lease in the order in which they came', async () => {
-      const [holder, caller] = [actor(), actor()];
-      const key = someKey();
-      const first = await holder.acquire(key);
-      const order: number[] = [];
-      const callers = Array.from({ length: 20 }, async (_, index) => {
-        const turn = await caller.acquire(key);
-        order.push(index);
-        await caller.release(turn);
-      });
-      await caller.store.answers.reach(2);
-      await holder.release(first);
-      await Promise.all(callers);
-      expect(order).toEqual(Array.from({ length: 20 }, (_, index) => index));
+  test('get the lease in the order in which they came', async () => {
+    const [holder, caller] = [direct(), direct()];
+    const key = someKey();
+    const first = await holder.acquire(key);
+    const order: number[] = [];
+    const callers = Array.from({ length: 20 }, async (_, index) => {
+      const turn = await caller.acquire(key);
+      order.push(index);
+      await caller.release(turn);
     });
+    await caller.store.answers.reach(2);
+    await holder.release(first);
+    await Promise.all(callers);
+    expect(order).toEqual(Array.from({ length: 20 }, (_, index) => index));
+  });
 
-    test('one without a wait time is refused at once where another one is before it, and Redis is not asked', async () => {
-      const [holder, caller] = [actor(), actor()];
-      const key = someKey();
-      const first = await holder.acquire(key);
-      const second = holder.acquire(key);
-      await expect(holder.acquire(key, { waitTime: 0 })).rejects.toBeInstanceOf(LockTimeoutError);
-      const { turn } = await asleep(caller, key);
-      await expect(caller.acquire(key, { waitTime: 0 })).rejects.toBeInstanceOf(LockTimeoutError);
-      expect([holder.store.looks.count, caller.store.looks.count]).toEqual([1, 2]);
-      first.end();
-      await holder.release(await second);
-      await caller.release(await turn);
+  test('each gives back what it has ahead when it is about to wait, and one that need not wait keeps it', async () => {
+    const [caller, key] = [direct(), someKey()];
+    const discarded: string[] = [];
+    const preopenOf = (who: string) => ({
+      preopen: { open: () => {}, wait: () => void discarded.push(who), discard: () => {} },
     });
-
-    test('each gives back what it has ahead when it is about to wait, and one that need not wait keeps it', async () => {
-      const [caller, key] = [actor(), someKey()];
-      const discarded: string[] = [];
-      const preopenOf = (who: string) => ({
-        preopen: { open: () => {}, wait: () => void discarded.push(who), discard: () => {} },
-      });
-      const first = await caller.acquire(key, preopenOf('first'));
-      expect(discarded).toEqual([]);
-      const second = caller.acquire(key, preopenOf('second'));
-      expect(discarded).toEqual(['second']);
-      first.end();
-      await caller.release(await second);
-      expect(discarded).toEqual(['second']);
-    });
+    const first = await caller.acquire(key, preopenOf('first'));
+    expect(discarded).toEqual([]);
+    const second = caller.acquire(key, preopenOf('second'));
+    expect(discarded).toEqual(['second']);
+    first.end();
+    await caller.release(await second);
+    expect(discarded).toEqual(['second']);
   });
 
   test('300 wait for one key and send Redis nothing: one of them looks, twice', async () => {
@@ -83,5 +61,17 @@ describeWithShop('the callers of one process', () => {
     expect(called.count).toBe(300);
     await expectNothingLeft(stage(), actor, key);
     await expectFree(stage(), key);
+  });
+
+  test('processes that hear of a turn that is not theirs send nothing', async () => {
+    const [holder, contender, bystander, key] = [direct(), direct(), direct(), someKey()];
+    const first = await holder.acquire(key);
+    const { turn } = await asleep(contender, key);
+    await asleep(bystander, key);
+    await holder.release(first);
+    await turn;
+    await bystander.store.heard.reach(1);
+    expect(bystander.store.wakeUps).toEqual([{ turn: (await turn).lease.holder, expiresIn: 1_000 }]);
+    expect(bystander.store.looks.count).toBe(2);
   });
 });

@@ -1,15 +1,10 @@
 import { expect, test, vi } from 'vitest';
 import { Deadline } from '../../src/base/clock.js';
-import { ClosedError, LockLostError } from '../../src/base/errors.js';
+import { ClosedError } from '../../src/base/errors.js';
 import { describeWithShop, gate } from '../support/shop.js';
 import { holderOf, leaseName, queueName, someKey, turnOfLoop } from './actors.js';
 import { claimOf } from './claims.js';
 import { asleep, direct, expectFree, expectNothingLeft, setStage } from './watched-redis.js';
-
-vi.mock('../../src/base/clock.js', async (original) => {
-  const { counted } = await import('./counted-clock.js');
-  return counted(await original());
-});
 
 /** Of a takeover. */
 const forLong = () => ({ renew: true, signal: undefined, deadline: new Deadline(60_000) });
@@ -84,16 +79,6 @@ describeWithShop('closing the waiting room', () => {
     await closing;
     await actor.release(await actor.acquire(key));
   });
-
-  test('a release that fails is an event, and no reason to wait for ever', async () => {
-    const [actor, key] = [direct(), someKey()];
-    const turn = await actor.acquire(key);
-    actor.redis.disconnect();
-    turn.end();
-    await actor.room.close();
-    expect(actor.events).toEqual([{ type: 'release-failed', key, error: expect.any(Error) }]);
-    await stage().admin.del(leaseName(key));
-  });
 });
 
 describeWithShop('taking over a lease', () => {
@@ -113,26 +98,6 @@ describeWithShop('taking over a lease', () => {
     turn.end();
     await successor.room.close();
     expect(successor.store.released.count).toBe(1);
-    await expectFree(stage(), key);
-  });
-
-  test('of what is gone is a LockLostError', async () => {
-    const [successor, key] = [direct(), someKey()];
-    const taking = successor.room.takeOver(claimOf(key), 'successor', forLong());
-    await expect(taking).rejects.toBeInstanceOf(LockLostError);
-    await expect(taking).rejects.toMatchObject({ reason: 'gone', key });
-    await successor.room.close();
-  });
-
-  test('closing waits for its end', async () => {
-    const [holder, successor, key] = [direct(), direct(), someKey()];
-    const { lease } = await holder.acquire(key);
-    const { holder: id, leaseTime } = lease;
-    const turn = await successor.room.takeOver({ key, holder: id, leaseTime }, 'successor', forLong());
-    const closing = successor.room.close();
-    expect(await isSettled(closing)).toBe(false);
-    turn.end();
-    await closing;
     await expectFree(stage(), key);
   });
 

@@ -6,9 +6,8 @@ import { asleep, direct, sentAbout, setStage } from './watched-redis.js';
 
 // A busy machine may stop a process at any place. So time passes only where a test says so.
 vi.mock('../../src/base/clock.js', async (original) => {
-  const { counted } = await import('./counted-clock.js');
   const { stopped } = await import('./stopped-clock.js');
-  return stopped(counted(await original()));
+  return stopped(await original());
 });
 
 describeWithShop('a turn that passes the key on', () => {
@@ -25,14 +24,6 @@ describeWithShop('a turn that passes the key on', () => {
     const sent = async () => (await sentAbout(stage(), key)).slice(before);
     return { actor, other, key, first, second, third, elsewhere, sent };
   }
-
-  test('ends, and the next caller of the process has its turn under the same lease', async () => {
-    const { actor, key, first, second, sent } = await line();
-    expect(first.pass(take)).toBe('taken');
-    expect((await second).lease).toBe(first.lease);
-    expect(actor.room.waitingByKey().get(key)).toBe(1);
-    expect(await sent()).toEqual([]);
-  });
 
   test.each(['the first', 'the next'] as const)(
     'the key goes to others only when the last one is over (%s is over first)',
@@ -54,15 +45,6 @@ describeWithShop('a turn that passes the key on', () => {
     },
   );
 
-  test('is not alone at work until it is over', async () => {
-    const { first, second } = await line();
-    first.pass(take);
-    const next = await second;
-    expect(next.alone()).toBe(false);
-    first.end();
-    expect(next.alone()).toBe(true);
-  });
-
   test('whose work runs again keeps the turn behind it from passing the key on, until it ends', async () => {
     const { first, second, third } = await line();
     first.pass(take);
@@ -74,14 +56,6 @@ describeWithShop('a turn that passes the key on', () => {
     expect(next.pass(take)).toBe('taken');
     next.end();
     (await third).end();
-  });
-
-  test('whose work runs again, and that nobody has begun behind, passes the key on', async () => {
-    const { first, second } = await line();
-    first.runsAgain();
-    expect(first.pass(take)).toBe('taken');
-    first.end();
-    (await second).end();
   });
 
   test('passes nothing once another process has waited for long enough', async () => {

@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { now } from '../../src/base/clock.js';
 import type { Emit } from '../../src/base/events.js';
 import { namesOf } from '../../src/redis/names.js';
@@ -8,11 +8,6 @@ import { eventually } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
 import { type Actor, type Asked, holderOf, leaseName, PREFIX, someKey } from './actors.js';
 import { direct, expectFree, expectNothingLeft, sentAbout, setStage } from './watched-redis.js';
-
-vi.mock('../../src/base/clock.js', async (original) => {
-  const { counted } = await import('./counted-clock.js');
-  return counted(await original());
-});
 
 describeWithShop('the hand-over inside a process', () => {
   const stage = setStage();
@@ -62,18 +57,6 @@ describeWithShop('the hand-over inside a process', () => {
     expect(await sentAbout(stage(), key)).toEqual(['acquire', 'yield', 'yield', 'release']);
   });
 
-  test('a caller that asks for another lease time gets it', async () => {
-    const [actor, key] = [direct(), someKey()];
-    const first = await actor.acquire(key);
-    const second = actor.acquire(key, { leaseTime: 5_000 });
-    first.end();
-    expect((await second).lease.leaseTime).toBe(5_000);
-    const left = await stage().admin.pttl(leaseName(key));
-    expect(left).toBeGreaterThan(0);
-    expect(left).toBeLessThanOrEqual(5_000);
-    await actor.release(await second);
-  });
-
   test('a lease that was lost between two turns is not handed over: the next caller waits for one of its own', async () => {
     const [actor, key] = [direct(), someKey()];
     const first = await actor.acquire(key);
@@ -91,15 +74,6 @@ describeWithShop('the hand-over inside a process', () => {
     await actor.release(second);
   });
 
-  test('a yield without an answer gives the lease back, and the next caller has to get one again', async () => {
-    const [actor, key] = [direct({ passOnAfter: 0 }), someKey()];
-    actor.store.beforeYieldAnswer = () => Promise.reject(new Error('no answer'));
-    const { holders, sent } = await chain(actor, key, times(2));
-    expect(holders.size).toBe(2);
-    expect(sent).toEqual(['acquire', 'yield', 'release', 'acquire', 'release']);
-    expect(actor.events.map(({ type }) => type)).toEqual(['look-failed']);
-  });
-
   test.each<[string, string, ((store: LeaseStore, emit: Emit) => LeaseStore)?]>([
     ['is why the next caller does not get the key, and not somebody who has it', 'LOCK_UNAVAILABLE'],
     // Redis is no reason to fail there.
@@ -115,19 +89,6 @@ describeWithShop('the hand-over inside a process', () => {
     await eventually('it is released', async () => (await stage().admin.exists(leaseName(key))) === 0);
   });
 
-  test('a yield whose answer came after the end of the lease that it gave is not believed', async () => {
-    const [actor, key] = [direct({ passOnAfter: 0 }), someKey()];
-    actor.store.beforeYieldAnswer = () => new Promise((resolve) => setTimeout(resolve, 120));
-    const first = await actor.acquire(key, { leaseTime: 110 });
-    const next = actor.acquire(key, { leaseTime: 110 });
-    first.end();
-    const second = await next;
-    expect(second.lease.loss).toBeUndefined();
-    expect(second.lease.holder).not.toBe(first.lease.holder);
-    await actor.release(second);
-    await expectFree(stage(), key);
-  });
-
   test('the end of the last turn sends the release at once: whoever looks next has the key by its first look', async () => {
     const [actor, other, key] = [direct(), direct(), someKey()];
     await other.release(await other.acquire(someKey()));
@@ -140,13 +101,5 @@ describeWithShop('the hand-over inside a process', () => {
     }
     await actor.store.released.settled();
     expect(await sentAbout(stage(), key)).toEqual(Array(4).fill(['acquire', 'release']).flat());
-  });
-
-  test('the loss of a lease is an event, once', async () => {
-    const [actor, key] = [direct(), someKey()];
-    const turn = await actor.acquire(key);
-    turn.lease.lose('gone');
-    expect(actor.events).toEqual([{ type: 'lease-lost', key, error: turn.lease.loss }]);
-    await actor.release(turn);
   });
 });

@@ -1,15 +1,10 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { namesOf } from '../../src/redis/names.js';
 import type { Preopen, PreopenMoment } from '../../src/waiting/request.js';
 import { untilHolds } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
 import { type Actor, holderOf, leaseName, PREFIX, queueName, someKey } from './actors.js';
 import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage } from './watched-redis.js';
-
-vi.mock('../../src/base/clock.js', async (original) => {
-  const { counted } = await import('./counted-clock.js');
-  return counted(await original());
-});
 
 /** A transaction that is opened when it is told to. */
 class Opened implements Preopen {

@@ -1,16 +1,10 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { LockTimeoutError, LockUnavailableError } from '../../src/base/errors.js';
-import { namesOf } from '../../src/redis/names.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { untilHolds } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
-import { holderOf, leaseName, PREFIX, someKey, turnOfLoop } from './actors.js';
-import { asleep, direct, expectNothingLeft, setStage, throughProxy } from './watched-redis.js';
-
-vi.mock('../../src/base/clock.js', async (original) => {
-  const { counted } = await import('./counted-clock.js');
-  return counted(await original());
-});
+import { holderOf, leaseName, someKey } from './actors.js';
+import { direct, expectNothingLeft, setStage, throughProxy } from './watched-redis.js';
 
 describeWithShop('a contender', () => {
   const stage = setStage();
@@ -23,17 +17,6 @@ describeWithShop('a contender', () => {
       contender.store.beforeWatch = () => holder.release(first);
       await contender.release(await contender.acquire(key));
       expect(contender.store.looks.count).toBe(2);
-    });
-
-    test('a key of ours that never ends is no reason to ask again and again', async () => {
-      const contender = direct();
-      const key = someKey();
-      await stage().admin.set(leaseName(key), 'somebody');
-      const { turn } = await asleep(contender, key);
-      await turnOfLoop();
-      expect(contender.store.looks.count).toBe(2);
-      await stage().admin.multi().del(leaseName(key)).publish(namesOf(PREFIX, key).wake, 'look').exec();
-      await contender.release(await turn);
     });
 
     test('where wake-ups cannot be heard, it looks at intervals', async () => {
@@ -49,15 +32,6 @@ describeWithShop('a contender', () => {
   });
 
   describe('the end of the wait', () => {
-    test('a key that was not free in the wait time is a LockTimeoutError, and nothing is left', async () => {
-      const [holder, contender] = [direct(), direct()];
-      const key = someKey();
-      const first = await holder.acquire(key);
-      await expect(contender.acquire(key, { waitTime: 150 })).rejects.toBeInstanceOf(LockTimeoutError);
-      await expectNothingLeft(stage(), contender, key);
-      expect(await holderOf(stage().admin, key)).toBe(first.lease.holder);
-    });
-
     test('a caller who waits in the local queue gets the LockTimeoutError too, and its place is gone', async () => {
       const actor = direct();
       const key = someKey();
@@ -84,27 +58,6 @@ describeWithShop('a contender', () => {
       await stage().monitor.seen((line) => line.includes(scripts.release.sha1) && line.includes(leaseName(key)));
       await untilHolds(async () => expect(await stage().admin.exists(leaseName(key))).toBe(0));
       await expectNothingLeft(stage(), contender, key);
-    });
-
-    test('a Redis that gives no answer is bounded by the wait time, however long a command may take', async () => {
-      const contender = throughProxy(stage(), { commandTimeout: 600_000 });
-      const key = someKey();
-      await contender.redis.ping();
-      stage().proxy.silence();
-      await expect(contender.acquire(key, { waitTime: 50 })).rejects.toBeInstanceOf(LockUnavailableError);
-      stage().proxy.resume();
-    });
-
-    test('a Redis that comes back within the wait time is no error', async () => {
-      const contender = throughProxy(stage(), { commandTimeout: 100 });
-      const key = someKey();
-      await contender.redis.ping();
-      stage().proxy.silence();
-      const held = contender.acquire(key);
-      await contender.store.answers.reach(2);
-      stage().proxy.resume();
-      await contender.release(await held);
-      expect(await stage().admin.exists(leaseName(key))).toBe(0);
     });
   });
 

@@ -28,8 +28,6 @@ export class ObservedStore implements LeaseStore {
   readonly hinted = new Work();
   /** Runs between the first look and the subscription. */
   beforeWatch: () => Promise<unknown> = async () => {};
-  /** Runs before a look is sent. */
-  beforeLook: (claim: Claim, look?: Look) => Promise<unknown> = async () => {};
   /** Runs between a look and its answer, with the look's number. */
   beforeAnswer: (look: number) => Promise<unknown> = async () => {};
   /** Runs between a yield and its answer. */
@@ -49,16 +47,10 @@ export class ObservedStore implements LeaseStore {
     return this.#store.newHolderPerLook === true;
   }
 
-  /** The store itself. */
-  get inner(): LeaseStore {
-    return this.#store;
-  }
-
   async acquire(claim: Claim, look?: Look): Promise<AcquireResult> {
     this.looks.add();
     try {
       const number = this.looks.count;
-      await this.beforeLook(claim, look);
       const answer = await this.#store.acquire(claim, look);
       if (!answer.taken && answer.split) this.splits.add();
       if (answer.taken) this.#taken.add(claim.holder);

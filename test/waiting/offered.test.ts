@@ -1,14 +1,9 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { namesOf } from '../../src/redis/names.js';
 import { untilHolds } from '../support/eventually.js';
 import { describeWithShop, gate } from '../support/shop.js';
 import { PREFIX, queueName, someKey } from './actors.js';
 import { asleep, direct, setStage } from './watched-redis.js';
-
-vi.mock('../../src/base/clock.js', async (original) => {
-  const { counted } = await import('./counted-clock.js');
-  return counted(await original());
-});
 
 describeWithShop('an offer', () => {
   const stage = setStage();

@@ -21,15 +21,6 @@ export function describeOperators(name: string, makeActor: MakeActor): void {
       expect(await operator.inspect(claim.key)).toEqual(nothing(claim.key));
     });
 
-    test('to inspect is to change nothing', async () => {
-      const [holder, operator] = [await make(), await make()];
-      const claim = claimOf(someKey());
-      await operator.inspect(claim.key);
-      expect(await holder.acquire(claim)).toMatchObject({ taken: true });
-      await operator.inspect(claim.key);
-      expect(await holder.extend([claim])).toEqual(['extended']);
-    });
-
     test('list names the keys that somebody has, whatever characters they are made of, and no others', async () => {
       const [holder, operator] = [await make(), await make()];
       const keys = ['', ':lease', ':queue', '{', '}', '}:queue', '*?[a]\\', '\n', '🔒'].map((end) => someKey() + end);
@@ -58,15 +49,6 @@ export function describeOperators(name: string, makeActor: MakeActor): void {
       // What its last holder does late does not touch the successor.
       await holder.release(claim);
       expect(await contender.acquire(claimOf(claim.key))).toMatchObject({ taken: false });
-    });
-
-    test('force touches no other key', async () => {
-      const [holder, operator] = [await make(), await make()];
-      const [claim, other] = [claimOf(someKey()), claimOf(someKey())];
-      await holder.acquire(claim);
-      await holder.acquire(other);
-      await operator.force(claim.key, claim.holder);
-      expect(await holder.extend([claim, other])).toEqual(['gone', 'extended']);
     });
   });
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { MOST_WAITERS } from '../../src/waiting/store.js';
-import { claimOf, expectLeft, LONG, type MakeActor, SHORT, type StoreActor } from './claims.js';
+import { claimOf, expectLeft, LONG, type MakeActor, SHORT } from './claims.js';
 import { queued as queuedWith, Waiter } from './waiter.js';
 
 /** For how long a key is kept for the one whose turn it is. */
@@ -31,18 +31,6 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
       }
     });
 
-    test('everybody hears whose turn it is, and for how long the key is kept for that one', async () => {
-      const { holder, first, second } = await queued(2);
-      const told = [first.next(), second.next()] as const;
-      await holder.release();
-      for (const wakeUp of await Promise.all(told)) {
-        expect(wakeUp).toEqual(first.turn());
-        const { expiresIn } = wakeUp as { expiresIn: number };
-        expect(expiresIn).toBeGreaterThan(0);
-        expect(expiresIn).toBeLessThanOrEqual(OFFER);
-      }
-    });
-
     test('an offer is confirmed by taking it, and the lease has its full time then', async () => {
       const { key, holder, first, second } = await queued(2);
       await holder.release();
@@ -61,13 +49,6 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
       expect(await Promise.all(told)).toEqual([hint, hint]);
       expect(await first.look()).toBe(false);
       expect(await second.look()).toBe(false);
-    });
-
-    test('a hint of somebody who has not the key is told to nobody', async () => {
-      const { holder, first, second } = await queued(2);
-      await holder.store.hint?.(second.claim);
-      await holder.release();
-      expect(await first.next()).toEqual(first.turn());
     });
 
     test('one that was killed is skipped at once', async () => {
@@ -110,13 +91,6 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
       expect(await second.look()).toBe(true);
     });
 
-    test('the last one that gives up an offer frees the key', async () => {
-      const { key, holder, first } = await queued(1);
-      await holder.release();
-      await first.release();
-      expect(await (await make()).acquire(claimOf(key))).toMatchObject({ taken: true });
-    });
-
     test('who looks at a free key with a queue makes the offer to the first, instead of taking it', async () => {
       const { key, first, second } = await queued(2, QUEUED);
       const told = [first.next(), second.next()];
@@ -145,29 +119,6 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
       expect(await told).toEqual(second.turn());
     });
 
-    test('who asks for no place has none', async () => {
-      const { key, holder, first } = await queued(1);
-      const bystander = await make();
-      expect(await bystander.acquire(claimOf(key))).toMatchObject({ taken: false });
-      expect((await holder.store.inspect(key)).waiting).toBe(1);
-      await holder.release();
-      expect(await first.next()).toEqual(first.turn());
-    });
-
-    test('two of one process are two places, in their order', async () => {
-      const { key, holder, actors, first, second } = await queued(2);
-      const third = await Waiter.enter(actors[0] as StoreActor, key);
-      await holder.release();
-      for (const [waiter, next] of [
-        [first, second],
-        [second, third],
-      ] as const) {
-        expect(await waiter.look()).toBe(true);
-        await waiter.release();
-        expect(await next.look()).toBe(true);
-      }
-    });
-
     test('a place is kept for as long as was asked for, and is gone then', async () => {
       const { key, holder } = await queued(0);
       const { store } = await makeActor();
@@ -176,16 +127,6 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
       expect((await holder.store.inspect(key)).waiting).toBe(1);
       await ended(SHORT);
       expect((await holder.store.inspect(key)).waiting).toBe(0);
-    });
-
-    test('a place that was kept for long is not cut short by one that is wanted for less', async () => {
-      const { key, holder, first } = await queued(1);
-      const { store } = await makeActor();
-      await store.watch(key, () => {});
-      await store.acquire(claimOf(key), { enter: SHORT });
-      await ended(SHORT);
-      await holder.release();
-      expect(await first.next()).toEqual(first.turn());
     });
 
     test('a yield passes the key on to who waits, and the one that yielded has it no more', async () => {
@@ -202,14 +143,6 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
       const { holder, actors } = await queued(1);
       await actors[0]?.kill();
       expect(await holder.store.yield(holder.claim)).toBe(true);
-    });
-
-    test('a transfer is no turn: those who wait keep their places', async () => {
-      const { holder, first } = await queued(1);
-      expect(await holder.store.transfer(holder.claim, 'successor')).toBe(true);
-      expect(await first.look()).toBe(false);
-      await holder.store.release({ ...holder.claim, holder: 'successor' });
-      expect(await first.next()).toEqual(first.turn());
     });
 
     test('a force passes the key on to the first', async () => {

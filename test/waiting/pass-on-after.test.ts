@@ -3,13 +3,12 @@ import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate } from '../support/shop.js';
 import { queueName, someKey } from './actors.js';
 import { clock } from './stopped-clock.js';
-import { direct, sentAbout, setStage } from './watched-redis.js';
+import { direct, setStage } from './watched-redis.js';
 
 // A busy machine may stop a process at any place. So time passes only where a test says so.
 vi.mock('../../src/base/clock.js', async (original) => {
-  const { counted } = await import('./counted-clock.js');
   const { stopped } = await import('./stopped-clock.js');
-  return stopped(counted(await original()));
+  return stopped(await original());
 });
 
 describeWithShop('the time for which a process keeps a key from others that wait', () => {
@@ -49,20 +48,5 @@ describeWithShop('the time for which a process keeps a key from others that wait
     [1_000, 'ABABABABABABABABABAB'],
   ])('is compared at the end of each turn: turns of %s ms', async (turn, order) => {
     expect(await turnsOf({ turn, callers: 10 })).toBe(order);
-  });
-
-  test('begins anew where nobody waits', async () => {
-    const [actor, key] = [direct({ passOnAfter: 50 }), someKey()];
-    const holders = new Set<string>();
-    const callers = [50, 49, 1, 50].map(async (duration) => {
-      const turn = await actor.acquire(key);
-      holders.add(turn.lease.holder);
-      clock.now += duration;
-      turn.end();
-    });
-    await Promise.all(callers);
-    await actor.store.released.settled();
-    expect(holders.size).toBe(1);
-    expect(await sentAbout(stage(), key)).toEqual(['acquire', 'yield', 'yield', 'release']);
   });
 });

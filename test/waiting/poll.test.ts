@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { Monitor } from '../redis/monitor.js';
 import { untilHolds } from '../support/eventually.js';
 import { describeWithRedis } from '../support/redis-suite.js';
-import { Actor, leaseName, queueName, someKey } from './actors.js';
+import { Actor, queueName, someKey } from './actors.js';
 import { namesOfScripts } from './watched-redis.js';
 
 describeWithRedis('waiting without wake-ups', (redis) => {
@@ -55,56 +55,5 @@ describeWithRedis('waiting without wake-ups', (redis) => {
     turn.end();
     await Promise.all(waiting);
     expect(served).toEqual([0, 1, 2, 3]);
-  });
-
-  test('one that has ended without a word costs the others one offer', async () => {
-    const [holder, gone, contender] = [polling(), polling(), polling()];
-    const key = someKey();
-    const turn = await holder.acquire(key);
-    gone.acquire(key);
-    await untilHolds(async () => expect(await holder.redis.llen(queueName(key))).toBe(1));
-    gone.redis.disconnect();
-    const waiting = contender.acquire(key);
-    await untilHolds(async () => expect(await holder.redis.llen(queueName(key))).toBe(2));
-    await holder.release(turn);
-    const offer = await holder.redis.pttl(leaseName(key));
-    expect(offer).toBeGreaterThan(0);
-    expect(offer).toBeLessThanOrEqual(1_000);
-    (await waiting).end();
-  });
-
-  test('who gives up while the key is kept for him passes it on', async () => {
-    const [holder, quitter, contender] = [polling(), polling({ pollDelay: () => 60_000 }), polling()];
-    const key = someKey();
-    const turn = await holder.acquire(key);
-    const caller = new AbortController();
-    const given = quitter.acquire(key, { signal: caller.signal });
-    await untilHolds(async () => expect(await holder.redis.llen(queueName(key))).toBe(1));
-    const waiting = contender.acquire(key);
-    await untilHolds(async () => expect(await holder.redis.llen(queueName(key))).toBe(2));
-    await holder.release(turn);
-    caller.abort('enough');
-    await expect(given).rejects.toBe('enough');
-    (await waiting).end();
-  });
-
-  test('nobody rests beyond the end of the lease that it waits for', async () => {
-    const [holder, contender] = [polling(), polling({ pollDelay: () => 60_000 })];
-    const key = someKey();
-    await holder.acquire(key, { leaseTime: 300, renew: false });
-    (await contender.acquire(key)).end();
-  });
-
-  test('a busy process lets another one in', async () => {
-    const [busy, patient] = [polling({ passOnAfter: 0 }), polling()];
-    const key = someKey();
-    let over = false;
-    const callers = [1, 2, 3].map(async () => {
-      while (!over) (await busy.acquire(key)).end();
-    });
-    await busy.store.yielding.reach(2);
-    (await patient.acquire(key)).end();
-    over = true;
-    await Promise.all(callers);
   });
 });

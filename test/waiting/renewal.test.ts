@@ -1,15 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import { now } from '../../src/base/clock.js';
 import { LockLostError } from '../../src/base/errors.js';
 import { Lease } from '../../src/waiting/lease.js';
-import { Renewal } from '../../src/waiting/renewal.js';
-import type { LeaseStore } from '../../src/waiting/store.js';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { describeWithShop } from '../support/shop.js';
-import { Actor, holderOf, leaseName, someKey, Tally, turnOfLoop } from './actors.js';
+import { Actor, holderOf, leaseName, someKey, turnOfLoop } from './actors.js';
 
 /** A holder whose leases are had without waiting. */
 class Holder extends Actor {
@@ -105,16 +103,6 @@ describeWithShop('renewal', () => {
     expect(holder.store.extensions.map(({ answers }) => answers)).toEqual([Array(50).fill('extended')]);
   });
 
-  test('leases that are nearly due go along with the first that is due', async () => {
-    const holder = new Holder({ url });
-    const [first, second] = [await holder.lease(60_000), await holder.lease(60_000)];
-    const dueNow = now() - 20_000;
-    holder.renewal.add(new Lease(first, dueNow + 1_500));
-    holder.renewal.add(new Lease(second, dueNow));
-    await holder.store.extended.reach(1);
-    expect(holder.store.extensions[0]?.claims.map(({ key }) => key)).toEqual([first.key, second.key]);
-  });
-
   test("lost, 'gone': somebody else has the key", async () => {
     const holder = new Holder({ url });
     const [lease, bystander] = [await holder.take(1_200), await holder.take(1_200)];
@@ -143,15 +131,6 @@ describeWithShop('renewal', () => {
     lease.lose('expired');
     expect(lease.loss).toBe(loss);
     expect(told).toBe(1);
-  });
-
-  test('a lease without renewal ends by itself, and Redis was asked nothing', async () => {
-    const holder = new Holder({ url });
-    const lease = await holder.take(200, { renew: false });
-    const loss = await lossOf(lease);
-    expect(loss).toMatchObject({ reason: 'expired' });
-    expect(now()).toBeGreaterThanOrEqual(lease.expiresAt);
-    expect(holder.store.extending.count).toBe(0);
   });
 
   test('after a stop of the process the lease is lost at the first look at it, before any timer', async () => {
@@ -226,56 +205,6 @@ describeWithRedis('renewal without Redis', (redis) => {
     // What it says afterwards changes nothing.
     await holder.redis.ping();
     expect(lease.loss).toBe(loss);
-  });
-
-  test("lost, 'gone': the data of Redis was flushed", async () => {
-    const holder = new Holder({ url: redis().url });
-    const lease = await holder.take(300);
-    const admin = new Redis(redis().url);
-    await admin.flushall();
-    expect(await lossOf(lease)).toMatchObject({ reason: 'gone' });
-    expect(await admin.dbsize()).toBe(0);
-    admin.disconnect();
-  });
-
-  test("lost, 'gone': Redis was killed and came back empty, without its scripts", async () => {
-    const holder = new Holder({ url: redis().url });
-    const lease = await holder.take(20_000);
-    await redis().killHard();
-    await redis().start();
-    // Brought forward: the renewal of this one would take seconds to come.
-    holder.renewal.add(new Lease(lease, now() - 20_000 / 3));
-    await holder.store.extended.reach(1);
-    expect(holder.store.extensions[0]?.answers).toEqual(['gone']);
-  });
-});
-
-describe('renewal by the clock alone', () => {
-  const claim = () => ({ key: someKey(), holder: randomUUID(), leaseTime: 100 });
-  const storeThat = (extend: LeaseStore['extend']) => ({ extend }) as LeaseStore;
-
-  test('a lease whose time is over is lost as soon as it is watched', async () => {
-    const renewal = new Renewal(storeThat(async (claims) => claims.map(() => 'extended')));
-    const lease = new Lease(claim(), now() - 200);
-    renewal.add(lease);
-    expect(await lossOf(lease)).toMatchObject({ reason: 'expired' });
-  });
-
-  test('an answer that comes late, but before the overdue timer, does not bring the lease back', async () => {
-    const answered = new Tally();
-    const renewal = new Renewal(
-      storeThat(async (claims) => {
-        // Past the end of the lease, and not past the end that the extension would give it.
-        stopFor(750);
-        answered.add();
-        return claims.map(() => 'extended');
-      }),
-    );
-    const lease = new Lease({ ...claim(), leaseTime: 900 }, now());
-    renewal.add(lease);
-    await answered.reach(1);
-    expect(lease.loss).toMatchObject({ reason: 'expired' });
-    renewal.close();
   });
 });
 

@@ -4,11 +4,6 @@ import { describeWithShop } from '../support/shop.js';
 import { leaseName, someKey } from './actors.js';
 import { asleep, direct, expectNothingLeft, setStage, throughProxy } from './watched-redis.js';
 
-vi.mock('../../src/base/clock.js', async (original) => {
-  const { counted } = await import('./counted-clock.js');
-  return counted(await original());
-});
-
 describeWithShop("the caller's signal", () => {
   const stage = setStage();
   const reason = new Error('the caller went home');
@@ -42,23 +37,6 @@ describeWithShop("the caller's signal", () => {
     await expectNothingLeft(stage(), contender, key);
   });
 
-  test('while the reply of a look that took the lease is in flight: it is given back', async () => {
-    const contender = throughProxy(stage());
-    const key = someKey();
-    await contender.redis.ping();
-    stage().proxy.silence('toClient');
-    const caller = new AbortController();
-    const gone = contender.acquire(key, { signal: caller.signal });
-    await stage().monitor.seen((line) => line.includes(leaseName(key)));
-    expect(await stage().admin.exists(leaseName(key))).toBe(1);
-    caller.abort(reason);
-    await expect(gone).rejects.toBe(reason);
-    stage().proxy.resume();
-    await contender.store.released.reach(1);
-    expect(await stage().admin.exists(leaseName(key))).toBe(0);
-    await expectNothingLeft(stage(), contender, key);
-  });
-
   test('after the lease is had the signal is not listened to any more', async () => {
     const actor = direct();
     const caller = new AbortController();
@@ -71,26 +49,5 @@ describeWithShop("the caller's signal", () => {
     await actor.release(await turn);
     expect(added.mock.calls.length).toBeGreaterThan(0);
     expect(spy.mock.calls.map(([, listener]) => listener)).toEqual(added.mock.calls.map(([, listener]) => listener));
-  });
-
-  test('a look whose script the server had forgotten does not overtake the release that undoes it', async () => {
-    // The server knows the release and not the acquire: the look is sent a second time, with its text.
-    const contender = throughProxy(stage(), { redis: { keyPrefix: 'app:' } });
-    const key = someKey();
-    await contender.redis.ping();
-    const unknown = vi.spyOn(contender.redis, 'evalsha').mockImplementationOnce((...args) => {
-      unknown.mockRestore();
-      return contender.redis.evalsha('0'.repeat(40), ...(args.slice(1) as [number]));
-    });
-    stage().proxy.silence('toServer');
-    const caller = new AbortController();
-    const gone = contender.acquire(key, { signal: caller.signal });
-    await contender.store.looks.reach(1);
-    caller.abort('enough');
-    await expect(gone).rejects.toBe('enough');
-    stage().proxy.resume();
-    await contender.store.released.reach(1);
-    expect((await stage().monitor.about(key)).map(([verb]) => verb)).toEqual(['evalsha', 'eval', 'eval']);
-    expect(await stage().admin.exists(`app:${leaseName(key)}`)).toBe(0);
   });
 });

@@ -1,13 +1,8 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
 import { queueName, someKey } from './actors.js';
 import { direct, expectFree, expectNothingLeft, setStage } from './watched-redis.js';
-
-vi.mock('../../src/base/clock.js', async (original) => {
-  const { counted } = await import('./counted-clock.js');
-  return counted(await original());
-});
 
 describeWithShop("fairness: 'strict'", () => {
   const stage = setStage();
@@ -37,20 +32,5 @@ describeWithShop("fairness: 'strict'", () => {
     expect(served).toEqual(came.map((name, index) => `${name}${index + 1}`));
     for (const actor of Object.values(actors)) await expectNothingLeft(stage(), actor, key);
     await expectFree(stage(), key);
-  });
-
-  test('callers that come at the same moment have places in the order in which they called', async () => {
-    const [holder, actor, key] = [strict(), strict(), someKey()];
-    const first = await holder.acquire(key);
-    const served: number[] = [];
-    const callers = Array.from({ length: 10 }, async (_, index) => {
-      const turn = await actor.acquire(key);
-      served.push(index);
-      await actor.release(turn);
-    });
-    await queued(key, 10);
-    await holder.release(first);
-    await Promise.all(callers);
-    expect(served).toEqual(Array.from({ length: 10 }, (_, index) => index));
   });
 });

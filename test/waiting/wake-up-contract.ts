@@ -60,25 +60,6 @@ export function describeWakeUps(name: string, makeActor: MakeActor): void {
       expect(heard).toBe(0);
     });
 
-    test('one who listens no more does not make the others deaf', async () => {
-      const [holder, contender] = [await make(), await make()];
-      const claim = claimOf(someKey());
-      await holder.acquire(claim);
-      const first = await contender.watch(claim.key, () => {});
-      const woken = gate();
-      const second = await contender.watch(claim.key, () => woken.open());
-      first.close();
-      await holder.release(claim);
-      await woken.opened;
-      second.close();
-      // And the next one on the channel that was just left hears again.
-      await holder.acquire(claim);
-      const again = gate();
-      await contender.watch(claim.key, () => again.open());
-      await holder.release(claim);
-      await again.opened;
-    });
-
     test('a release by somebody who does not hold it wakes nobody', async () => {
       const [holder, stranger, contender] = [await make(), await make(), await make()];
       const claim = claimOf(someKey());
@@ -103,17 +84,6 @@ export function describeWakeUps(name: string, makeActor: MakeActor): void {
       await contender.watch(claim.key, () => woken.open());
       await holder.forget(claim.key);
       expect(await holder.store.extend([claim])).toEqual(['gone']);
-      await woken.opened;
-    });
-
-    test('so does a yield that finds nothing', async () => {
-      const [holder, contender] = [await makeActor(), await make()];
-      const claim = claimOf(someKey());
-      await holder.store.acquire(claim);
-      const woken = gate();
-      await contender.watch(claim.key, () => woken.open());
-      await holder.forget(claim.key);
-      expect(await holder.store.yield(claim)).toBe(false);
       await woken.opened;
     });
 

@@ -1,23 +1,11 @@
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
 import * as scripts from '../../src/redis/scripts.generated.js';
-import { memoryStore } from '../../src/stores/memory.js';
 import type { Turn } from '../../src/waiting/lease-set.js';
-import type { WaitingRoomOptions } from '../../src/waiting/room.js';
 import { Monitor } from '../redis/monitor.js';
 import { untilHolds } from '../support/eventually.js';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.js';
-import {
-  Actor,
-  type ActorOptions,
-  type Asked,
-  leaseName,
-  MemoryActor,
-  type Party,
-  queueName,
-  receivers,
-} from './actors.js';
-import { timers } from './counted-clock.js';
+import { Actor, type ActorOptions, type Asked, leaseName, type Party, queueName, receivers } from './actors.js';
 
 /** What the tests of the waiting room work with: the shared Redis, a line to it that can be broken, and who watches. */
 export interface Stage {
@@ -40,7 +28,6 @@ export function setStage(): () => Stage {
   });
   afterEach(() => {
     // One that fails must not make the next ones fail.
-    timers.clear();
     stage?.proxy.latency(0);
     stage?.proxy.resume();
   });
@@ -67,34 +54,6 @@ export function throughProxy({ proxy }: Stage, options: Omit<ActorOptions, 'url'
   return new Actor({ url: proxy.url(url()), ...options });
 }
 
-/** What keeps the leases of a suite that runs on each of them. */
-export interface Site {
-  readonly name: string;
-  actor(options?: Partial<WaitingRoomOptions>): Party;
-  /** Nobody waits or has a turn, in this process or in the store; no timer. */
-  expectNothingLeft(contender: Party, key: string): Promise<void>;
-}
-
-export function sites(stage: () => Stage): Site[] {
-  const memory = memoryStore();
-  return [
-    {
-      name: 'on Redis',
-      actor: direct,
-      expectNothingLeft: (contender, key) => expectNothingLeft(stage(), contender, key),
-    },
-    {
-      name: 'in memory',
-      actor: (options) => new MemoryActor(memory, options),
-      async expectNothingLeft(contender, key) {
-        await contender.room.close();
-        expect([contender.room.waitingByKey().size, contender.room.isFree(key), timers.size]).toEqual([0, true, 0]);
-        expect(await contender.store.inspect(key)).toMatchObject({ holder: undefined, waiting: 0 });
-      },
-    },
-  ];
-}
-
 /** A contender that has looked twice, has its place in the queue, and sleeps. */
 export async function asleep(contender: Party, key: string, asked: Asked = {}): Promise<{ turn: Promise<Turn> }> {
   const before = contender.store.answers.count;
@@ -115,7 +74,7 @@ export function namesOfScripts(lines: readonly string[][]): string[] {
   return lines.map(([verb, sha1]) => names.get(sha1 ?? '') ?? verb ?? '');
 }
 
-/** Nobody waits, has a turn, or has something to give back; no place in the queue, no subscription, no timer. */
+/** Nobody waits, has a turn, or has something to give back; no place in the queue, no subscription. */
 export async function expectNothingLeft({ admin }: Stage, contender: Party, key: string): Promise<void> {
   expect(contender.room.waitingByKey().has(key)).toBe(false);
   // Turns nobody away, and resolves only where nothing is left.
@@ -123,7 +82,6 @@ export async function expectNothingLeft({ admin }: Stage, contender: Party, key:
   expect(contender.room.isFree(key)).toBe(true);
   await untilHolds(async () => expect(await receivers(admin, key)).toBe(0));
   expect(await admin.exists(queueName(key))).toBe(0);
-  expect(timers.size).toBe(0);
 }
 
 /** Nobody has the key, and nobody waits for it. */
