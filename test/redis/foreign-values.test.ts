@@ -37,7 +37,10 @@ describeWithRedis('a megabyte that other software has written', (redis) => {
   ];
   const OF_QUEUES: Array<[what: string, put: Put]> = [
     ...texts((name, text) => admin.rpush(name, text)),
-    ['entries that look like ours', (name) => admin.rpush(name, ...Array<string>(MEGABYTE / 16).fill('a a a a a a a a '))],
+    [
+      'entries that look like ours',
+      (name) => admin.rpush(name, ...Array<string>(MEGABYTE / 16).fill('a a a a a a a a ')),
+    ],
     ['a text', (name) => admin.set(name, TEXTS['letters'] as string)],
     ['a hash', (name) => admin.hset(name, 'field', TEXTS['letters'] as string)],
   ];
