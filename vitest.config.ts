@@ -18,7 +18,9 @@ const AT_REST = [
   'test/base/scope.test.ts',
   'test/support.test/fault-proxy.test.ts',
   'test/addons/board/live.test.ts',
+  'test/addons/board/poller.test.ts',
   'test/addons/board/requests.test.ts',
+  'test/addons/board/same-numbers.test.ts',
 ];
 /** Files that replace a module or a global before the package is loaded: each needs modules of its own. */
 const REPLACING = readdirSync('test', { recursive: true, encoding: 'utf8' })
@@ -30,7 +32,6 @@ const common = {
   // Real servers, processes that are frozen, leases that have to run out: seconds are normal.
   testTimeout: 60_000,
   hookTimeout: 60_000,
-  teardownTimeout: 20_000,
   expect: { poll: { timeout: 25_000 } },
   pool: 'forks' as const,
   setupFiles: ['test/support/name-sessions.ts'],
@@ -43,6 +44,8 @@ export default defineConfig({
   test: {
     // Once for all projects: they share its servers.
     globalSetup: ['test/support/global-setup.ts'],
+    // Of the root alone: the servers of a busy machine take some seconds to stop.
+    teardownTimeout: 20_000,
     reporters: ['default', './test/support/closing-line.ts'],
     include: TESTS,
     projects: [

@@ -1,3 +1,4 @@
+import { plainTransactionBegun } from '../base/plain-transactions.js';
 import { scopeWith } from '../base/scope.js';
 import { type Connection, NotRun, type Place } from '../database/database.js';
 import { AdapterConnection, type AdapterTransaction } from './adapter-connection.js';
@@ -62,10 +63,19 @@ export function openTicket(): Ticket | undefined {
 
 const FENCED = Symbol.for('prisma-extension-fenced-lock.fenced');
 
+/** Pools of which every plain transaction is counted: none was open when they were fenced. */
+const countedPools = new WeakSet<object>();
+
+/** Whether all plain transactions on this pool or adapter are counted. An adapter is fenced before its first one. */
+export function isCounted(source: object): boolean {
+  return !('idleCount' in source) || countedPools.has(source);
+}
+
 /** Makes the pool give a fenced connection to the transaction of a lock. Other callers get what the pool always gave. */
 export function fencePool(pool: PgPool & { [FENCED]?: true }): void {
   if (pool[FENCED]) return;
   Object.defineProperty(pool, FENCED, { value: true });
+  if (pool.totalCount === pool.idleCount && pool.waitingCount === 0) countedPools.add(pool);
   // Behind a connection that the pool has just handed over there is nobody to hear that it ends in the same moment, and an
   // event without a listener would end the process. The first statement on it fails.
   pool.on('connect', (client) => client.on('error', () => {}));
@@ -74,8 +84,21 @@ export function fencePool(pool: PgPool & { [FENCED]?: true }): void {
     // With a callback it is `pool.query`, or a user of plain pg: no transaction of Prisma's.
     if (given.length > 0) return connect.apply(this, given as []);
     const ticket = openTicket();
-    return ticket === undefined ? connect.call(this) : ticket.takeFromPool(this, () => connect.call(this));
+    return ticket === undefined
+      ? connect.call(this).then(untilReleased)
+      : ticket.takeFromPool(this, () => connect.call(this));
   };
+}
+
+/** Counts the transaction that the connection was taken for. The pool sets `release` anew each time. */
+function untilReleased(client: PgClient): PgClient {
+  const ended = plainTransactionBegun();
+  const { release } = client;
+  client.release = (error) => {
+    ended();
+    release.call(client, error);
+  };
+  return client;
 }
 
 /** The adapter factories that connected a pool, or an adapter without one. A pool of the caller's may have several. */

@@ -183,6 +183,11 @@ export interface SkippedOperation {
 
 /** The port to a database client. `Tx` is its transaction client. */
 export interface Database<Tx> {
+  /**
+   * Whether the caller may be inside a transaction of the client that is not of a lock. Only `false` is certain. Absent for a
+   * client whose transactions are not counted.
+   */
+  mayBeInsideTransaction?(): boolean;
   /** Opens a transaction of the database client on a fenced connection. */
   open(options: ClientTransactionOptions, place: Place): ClientTransaction<Tx>;
   /**

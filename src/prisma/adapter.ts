@@ -1,3 +1,4 @@
+import { plainTransactionBegun } from '../base/plain-transactions.js';
 import { processWide } from '../base/process-wide.js';
 import type { AdapterTransaction } from '../connection/adapter-connection.js';
 import type { PgPool } from '../connection/pg.js';
@@ -94,6 +95,21 @@ function fenceAdapter(adapter: ClientAdapter): void {
   adapter.startTransaction = async function (this: ClientAdapter, isolationLevel) {
     const ticket = openTicket();
     const transaction = await start.call(this, isolationLevel);
-    return ticket === undefined ? transaction : ticket.takeFromAdapter(transaction, this, isLoss);
+    return ticket === undefined ? untilEnded(transaction) : ticket.takeFromAdapter(transaction, this, isLoss);
   };
+}
+
+/** Counts a transaction that is not of a lock. */
+function untilEnded(transaction: AdapterTransaction): AdapterTransaction {
+  const ended = plainTransactionBegun();
+  const { commit, rollback } = transaction;
+  transaction.commit = () => {
+    ended();
+    return commit.call(transaction);
+  };
+  transaction.rollback = () => {
+    ended();
+    return rollback.call(transaction);
+  };
+  return transaction;
 }

@@ -1,9 +1,10 @@
 import { LONGEST_TIME } from '../base/clock.js';
 import { InvalidOptionError } from '../base/errors.js';
 import { onceForEach } from '../base/once-for-each.js';
+import { isPlainTransactionOpen } from '../base/plain-transactions.js';
 import { Reply } from '../base/reply.js';
 import { runInside } from '../base/scope.js';
-import { isOfAnother, Ticket } from '../connection/pool.js';
+import { isCounted, isOfAnother, Ticket } from '../connection/pool.js';
 import {
   type ClientTransaction,
   type ClientTransactionOptions,
@@ -43,9 +44,14 @@ function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object
     isUnavailable,
     isEnded,
     unfinished: (tx) => (tx as { readonly [UNFINISHED]?: Unfinished })[UNFINISHED],
+    mayBeInsideTransaction: () => isPlainTransactionOpen() || !countedClients.has(adapterOf(client)),
     open: (options, place) => open(client, clientFor, options, place, names),
   };
 }
+
+/** Clients whose plain transactions are all counted, by their adapters. Known once a lock has had a transaction there. */
+const countedClients = new WeakSet<object>();
+const adapterOf = (client: PrismaInternals): object => client._engineConfig.adapter ?? client;
 
 type Body = (tx: TransactionClient) => Promise<void>;
 
@@ -72,6 +78,7 @@ function open(
         const { source } = ticket;
         if (source === undefined) return notFenced(client, fencedBefore);
         if (isOfAnother(source, client._engineConfig.adapter)) return ofAnother(client, source);
+        if (isCounted(source)) countedClients.add(adapterOf(client));
         const id = transactionId(tx);
         if (options.hooked && (id === undefined || !(INNERMOST in tx))) return Promise.reject(notHooked());
         const own = new FencedTx(tx, options.key, models);

@@ -84,7 +84,7 @@ export class MemoryLeases {
       if (holder === own) return own;
       if (!receiver.hears(key)) continue;
       this.put(key, holder, OFFER_TIME);
-      if (!quietly) this.tell(key, { turn: holder, expiresIn: OFFER_TIME });
+      if (!quietly) this.tell(key, { offeredTo: holder, expiresIn: OFFER_TIME });
       return holder;
     }
     return undefined;

@@ -109,7 +109,7 @@ class MemoryClient implements LeaseStore, Receiver {
 
   async hint({ key, holder }: Claim): Promise<void> {
     const next = this.#leases.firstOf(key);
-    if (next !== undefined && this.#leases.holderOf(key) === holder) this.#leases.tell(key, { next });
+    if (next !== undefined && this.#leases.holderOf(key) === holder) this.#leases.tell(key, { hintedTo: next });
   }
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {

@@ -31,7 +31,8 @@ type End<R> = { readonly value: R } | { readonly error: unknown; readonly isUnkn
  * One attempt at the transaction. Its states, and how it leaves them:
  *
  * - `opening`: BEGIN and the admission are on their way. Admitted: `working`. Refused, or given up: `settled`.
- * - `working`: the caller's function runs, and its statements pass the gate. It returns, throws or is aborted: `draining`.
+ * - `working`: the caller's function runs, and its statements pass the gate. It returns, throws or is aborted: `draining`. Given
+ *   up before it was called: `settled`.
  * - `draining`: the gate is shut, and statements in flight are waited for. Then the database client sends COMMIT, which is
  *   sent on if nothing forbids it: `committing`. Or it sends ROLLBACK: `settled` when it has ended, or when it got no answer
  *   in time and the backend was ended.
@@ -255,7 +256,10 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     this.#opening.abandon();
   }
 
-  /** ROLLBACK got no answer, so the transaction may still be open and keep the key's row locked: end its backend. */
+  /**
+   * The transaction has not ended in time after an abort: its statements, or its ROLLBACK, got no answer. It may keep the key's row
+   * locked: end its backend.
+   */
   #giveUp(): void {
     const ended = endBackend(this.#call, this.#admission as Admission);
     void within(ended, ANSWER_TIME).then(() => {

@@ -22,15 +22,17 @@ export interface QueueDependencies extends AcquireDependencies {
  * lease, which passes from caller to caller. Its states, and how it leaves them:
  *
  * - `new`: no caller yet. The first one enters: `acquiring`. It resumes a handle: `holding`.
- * - `acquiring`: on the way to a lease. Acquired: `holding`. All callers gave up: `over`.
- * - `holding`: at least one caller has its turn. When no turn uses the lease any more, `#passOn` decides:
- *   - It suits the next caller: `holding`.
- *   - It does not suit the next caller, `passOnAfter` is over, or a hint was sent: `yielding`.
- *   - Otherwise, as when nobody waits here, or when it is lost, an offer that no renewal has extended yet (this process may
- *     have a place in the queue, which only a release removes), or may be taken over by another process, it is released:
- *     `acquiring` if callers wait here, else `over`. The release is sent before the last caller's call resolves, and nobody
- *     awaits its answer.
- * - `yielding`: asks the store whether another process waits. None: `holding`. Otherwise: `acquiring`.
+ * - `acquiring`: on the way to a lease. Acquired: `holding`. All callers gave up: `over`, or `acquiring` anew for who came since.
+ * - `holding`: there is a lease, and a caller has its turn. A turn passes the key to the next caller with its COMMIT
+ *   (`Turn.pass`). When no turn uses the lease any more, `#passOn` decides, by the first rule that fits:
+ *   1. It suits the next caller, is renewed, held and not to be taken over, `passOnAfter` is not over, and no hint was sent:
+ *      `holding`.
+ *   2. The next caller may have it, it is held and not to be taken over, and no offer that a renewal has not extended yet (this
+ *      process may have a place in the queue, which only a release removes): `yielding`.
+ *   3. It is released: `acquiring` if callers wait here, else `over`. The release is sent before the last caller's call
+ *      resolves, and nobody awaits its answer.
+ * - `yielding`: asks the store whether another process waits. None: `holding`. Otherwise, or without an answer: `acquiring` if
+ *   callers still wait here, else `over`.
  * - `over`: no caller, no lease. The next caller of the key enters a new queue.
  */
 export class KeyQueue {

@@ -53,10 +53,13 @@ export interface Claim {
 export type Extension = 'extended' | 'gone' | Error;
 
 /**
- * A hint, never proof. `look`: look at the key. `turn`: the key is offered to that holder for `expiresIn` milliseconds.
- * `next`: the key is about to be offered to that holder, behind a COMMIT.
+ * A hint, never proof. `look`: look at the key. `offeredTo`: the key is offered to that holder for `expiresIn`
+ * milliseconds. `hintedTo`: the key is about to be offered to that holder, behind a COMMIT.
  */
-export type WakeUp = 'look' | { readonly turn: string; readonly expiresIn: number } | { readonly next: string };
+export type WakeUp =
+  | 'look'
+  | { readonly offeredTo: string; readonly expiresIn: number }
+  | { readonly hintedTo: string };
 
 export interface Watch {
   /** Ends the subscription. Idempotent. */

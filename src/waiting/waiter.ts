@@ -30,8 +30,8 @@ export class Waiter extends AsyncResource implements AbortListener {
     onAbort(request.options.signal, this);
   }
 
-  /** Whether the wait time runs, or the wait is over. */
-  get isWaiting(): boolean {
+  /** Whether its wait time has begun to count. Stays so when it has left the line. */
+  get isTimed(): boolean {
     return this.#hasStartedWaiting;
   }
 
@@ -167,7 +167,7 @@ export class Line {
     this.#stopTimer();
     let next = Number.POSITIVE_INFINITY;
     for (const waiter of this.#waiters) {
-      if (!waiter.isWaiting) continue;
+      if (!waiter.isTimed) continue;
       const { deadline } = waiter.request;
       if (deadline.passed) this.#giveUp(waiter);
       else next = Math.min(next, deadline.remaining);

@@ -99,11 +99,11 @@ export class WakeUps {
   #onWakeUp(wakeUp: WakeUp): void {
     if (wakeUp === 'look') {
       this.wakeIn(0);
-    } else if ('next' in wakeUp) {
+    } else if ('hintedTo' in wakeUp) {
       // Somebody has the key: an offer that was made before this is over.
       this.#offeredUntil = 0;
-      if (wakeUp.next === this.#holder) this.#hinted();
-    } else if (wakeUp.turn === this.#holder) {
+      if (wakeUp.hintedTo === this.#holder) this.#hinted();
+    } else if (wakeUp.offeredTo === this.#holder) {
       this.#offeredUntil = now() + wakeUp.expiresIn;
       this.wakeIn(0);
     } else {

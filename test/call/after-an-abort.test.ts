@@ -68,4 +68,26 @@ describeWithShop('a function that goes on after its lock was aborted', () => {
       expect((await shop.row(id))?.quantity).toBe(10);
     },
   );
+
+  test('by its signal in the middle of a statement: rejects with that very reason, and what it wrote is rolled back', async () => {
+    const { id, key } = await shop.product(10);
+    const { prisma } = shop.client();
+    const caller = new AbortController();
+    const reason = new Error('given up');
+    let told: unknown;
+    const held = prisma.$withLock(
+      key,
+      async (tx, lock) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+        const asleep = tx.$queryRaw`SELECT pg_sleep(20)::text`;
+        caller.abort(reason);
+        told = lock.signal.reason;
+        await asleep;
+      },
+      { signal: caller.signal },
+    );
+    await expect(held).rejects.toBe(reason);
+    expect(told).toBe(reason);
+    expect(await prisma.$withLock(key, (tx) => tx.stock.findUnique({ where: { id } }))).toMatchObject({ quantity: 10 });
+  });
 });

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, test } from 'vitest';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { leaseName } from '../waiting/actors.js';
 import { forget, type Handle, registered, sellOne } from './handle-work.js';
 
 describeWithShop('a handle', () => {
@@ -14,6 +15,25 @@ describeWithShop('a handle', () => {
     expect(await registered(shop, key)).toEqual({ token: lock.token, holder: lock.toJSON().holders[0] });
     expect(lock.token).toBeGreaterThan(before);
     await lock.release();
+  });
+
+  test('that was released does not hear of what becomes of the lease in the next turn', async () => {
+    const { key } = await shop.product(1);
+    const lock = await prisma.$lock(key, { leaseTime: 1_500 });
+    const inside = gate();
+    const next = prisma.$withLock(
+      key,
+      async (_, held) => {
+        inside.open();
+        await new Promise((resolve) => held.signal.addEventListener('abort', resolve));
+      },
+      { leaseTime: 1_500 },
+    );
+    await lock.release();
+    await inside.opened;
+    await shop.redis().del(leaseName(key));
+    await expect(next).rejects.toMatchObject({ code: 'LOCK_LOST' });
+    expect(lock.signal.aborted).toBe(false);
   });
 
   test('runs any number of transactions under its token, and each sees the ones before', async () => {

@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
+import { startFaultProxy } from '../support/fault-proxy.js';
+import { proxied } from '../support/proxied.js';
 import { freePort } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
@@ -188,5 +191,47 @@ describeWithShop('$locks.forceRelease', () => {
     await bystander.$transaction((tx) => tx.stock.count());
     expect(await operator.forceRelease(key, await operator.inspect(key))).toBe(true);
     await expect(bystander.$transaction(() => {})).rejects.toMatchObject({ code: 'STALE_TOKEN' });
+  });
+
+  test('of the holder that was seen does not end the transaction of one that follows it meanwhile', async () => {
+    const { key } = await shop.product(10);
+    const seen = await prisma.$lock(key, { leaseTime: LEASE });
+    const url = inject('postgres').app;
+    const { hostname: host, port } = new URL(url);
+    const rescue = await startFaultProxy({ host, port: Number(port) });
+    shop.closeLater(() => rescue.close());
+    const { prisma: late, proxy } = await proxied(shop, url, {}, rescue.url(url));
+    const asked = gate();
+    const letThrough = proxy.onData('toServer', (data) => {
+      if (!data.includes('fenced_lock.admit')) return 'forward';
+      asked.open();
+      return 'hold';
+    });
+    const forced = late.$locks.forceRelease(key, await operator.inspect(key));
+    // It has compared the holder, and raises the token next.
+    await asked.opened;
+    await seen.release();
+    const [working, goOn] = [gate(), gate()];
+    const bystander = shop.client().prisma.$withLock(key, async (tx) => {
+      working.open();
+      await goOn.opened;
+      return await tx.$queryRaw`SELECT 1 AS works`;
+    });
+    bystander.catch(() => {});
+    await working.opened;
+    // Longer than a later transaction may last without `seen`.
+    await sleep(1_100);
+    const answered = gate();
+    rescue.onData('toClient', (data) => {
+      // A column of the statement that ends blocking transactions.
+      if (data.includes('ended')) answered.open();
+      return 'forward';
+    });
+    letThrough();
+    proxy.resume();
+    await answered.opened;
+    goOn.open();
+    expect(await bystander).toEqual([{ works: 1 }]);
+    expect(await forced).toBe(false);
   });
 });

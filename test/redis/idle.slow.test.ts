@@ -46,6 +46,17 @@ describeWithShop('behind what cuts idle connections', () => {
     await holder.release(turn);
     const { lease } = await waiting;
     // The look is that of a connection for wake-ups that is made anew, because the client has connected again.
-    expect(contender.store.wakeUps).toEqual(['look', { turn: lease.holder, expiresIn: 1_000 }]);
+    expect(contender.store.wakeUps).toEqual(['look', { offeredTo: lease.holder, expiresIn: 1_000 }]);
+  });
+
+  test('connections that are forgotten without a word: socketTimeout replaces them', async () => {
+    // Longer than a busy machine takes between two steps of a handshake, and shorter than the pause between renewals.
+    const { proxy, make } = await way(500, 'forgotten');
+    const holder = make({ redis: { socketTimeout: 600 } });
+    const { lease } = await holder.acquire(someKey(), { leaseTime: 9_000 });
+    holder.renewal.add(lease);
+    await holder.store.extended.reach(3);
+    expect(holder.store.extensions.flatMap(({ answers }) => answers)).toEqual(Array(3).fill('extended'));
+    expect(proxy.ended).toBeGreaterThan(2);
   });
 });

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { PrismaPg } from '@prisma/adapter-pg';
+import pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { fencedLock, InvalidOptionError } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
@@ -114,5 +115,39 @@ describeWithShop('an extension whose $transaction begins on the client that it w
     });
     expect(runs()).toBe(1);
     expect(await work('tenant a')).toBe('tenant a');
+  });
+
+  test('never works on the connection of the call before it, where that is of another pool', async () => {
+    // Of clients that had connected before, it is not known which adapter is whose.
+    const { work } = await routed({ connectedBefore: true });
+    const callers = Array.from({ length: 12 }, (_, turn) => (turn % 3 === 0 ? 'tenant b' : 'tenant a'));
+    expect(await Promise.all(callers.map(work))).toEqual(callers);
+  });
+
+  function works(adapter: PrismaPg): Promise<string> {
+    const plain = new PrismaClient({ adapter });
+    shop.closeLater(() => plain.$disconnect());
+    return plain.$extends(fencedLock({ redis: shop.redis(), models: [] })).$withLock(randomUUID(), () => 'in');
+  }
+
+  test('is told from a client of its own whose factory is behind an object that calls its methods', async () => {
+    const binding = new Proxy(new PrismaPg({ connectionString: inject('postgres').app, max: 2 }), {
+      get(target, name) {
+        const value = Reflect.get(target, name) as unknown;
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+    expect(await works(binding)).toBe('in');
+  });
+
+  test('is told from a client that shares its pool with another, and had connected before', async () => {
+    const pool = new pg.Pool({ connectionString: inject('postgres').app, max: 2 });
+    shop.closeLater(() => pool.end());
+    const earlier = new PrismaClient({ adapter: new PrismaPg(pool) });
+    shop.closeLater(() => earlier.$disconnect());
+    await earlier.$queryRaw`SELECT 1`;
+    expect(await works(new PrismaPg(pool))).toBe('in');
+    const prisma = earlier.$extends(fencedLock({ redis: shop.redis(), models: [] }));
+    expect(await prisma.$withLock(randomUUID(), () => 'in')).toBe('in');
   });
 });

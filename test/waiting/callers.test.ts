@@ -71,7 +71,7 @@ describeWithShop('the callers of one process', () => {
     await holder.release(first);
     await turn;
     await bystander.store.heard.reach(1);
-    expect(bystander.store.wakeUps).toEqual([{ turn: (await turn).lease.holder, expiresIn: 1_000 }]);
+    expect(bystander.store.wakeUps).toEqual([{ offeredTo: (await turn).lease.holder, expiresIn: 1_000 }]);
     expect(bystander.store.looks.count).toBe(2);
   });
 });

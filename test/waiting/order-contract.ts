@@ -45,7 +45,7 @@ export function describeOrder(name: string, makeActor: MakeActor): void {
       const { holder, first, second } = await queued(2);
       const told = [first.next(), second.next()];
       await holder.store.hint?.(holder.claim);
-      const hint = { next: first.claim.holder };
+      const hint = { hintedTo: first.claim.holder };
       expect(await Promise.all(told)).toEqual([hint, hint]);
       expect(await first.look()).toBe(false);
       expect(await second.look()).toBe(false);

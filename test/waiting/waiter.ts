@@ -43,8 +43,8 @@ export class Waiter {
     return this.heard[place] as WakeUp;
   }
 
-  turn(): { turn: string; expiresIn: number } {
-    return { turn: this.claim.holder, expiresIn: expect.any(Number) as number };
+  turn(): { offeredTo: string; expiresIn: number } {
+    return { offeredTo: this.claim.holder, expiresIn: expect.any(Number) as number };
   }
 }
 

@@ -34,8 +34,11 @@ export function boardOf(source: BoardSource, options: ResolvedBoardOptions): Boa
 
   // Without this header nginx buffers the events.
   const unbuffered = { 'x-accel-buffering': 'no' };
-  const events = (request: Request) =>
-    respond(viewers.open(request), 'text/event-stream; charset=utf-8', 200, unbuffered);
+  const events = (request: Request) => {
+    // HEAD is no viewer.
+    const stream = request.method === 'HEAD' ? null : viewers.open(request);
+    return respond(stream, 'text/event-stream; charset=utf-8', 200, unbuffered);
+  };
   const page = (prefix: string): Route => ({
     method: 'GET',
     isOpen: true,
@@ -63,11 +66,14 @@ export function boardOf(source: BoardSource, options: ResolvedBoardOptions): Boa
     const route = pathname.startsWith(basePath) ? routes.get(pathname.slice(basePath.length)) : undefined;
     if (route === undefined) return refuse(404, 'Not found.');
     const { method, isOpen = false } = route;
-    if (request.method !== method) return refuse(405, `Only ${method}.`, { allow: method });
+    const isHead = request.method === 'HEAD' && method === 'GET';
+    if (request.method !== method && !isHead) {
+      return refuse(405, `Only ${method}.`, { allow: method === 'GET' ? 'GET, HEAD' : method });
+    }
     if (!isOpen && isOfForeignPage(request)) return refuse(403, 'Only for the page of this board.');
     const answer = await route.answer(request);
     if (!isOpen) viewers.restIfNobodyLooks();
-    return answer;
+    return isHead ? new Response(null, answer) : answer;
   };
   return Object.assign(handle, { close: () => viewers.close() });
 }

@@ -37,8 +37,8 @@ function refusalOf({ headers, url }: Request, options: ResolvedBoardOptions, tok
   if (!options.allowForceRelease) return 'This board only shows. allowForceRelease lets it take keys.';
   // Browsers send `Origin` with every POST, so a request without it is not from the page.
   const origin = headers.get('origin') ?? 'null';
-  const isOwn = options.origin === undefined ? hostIn(origin) === hostOf({ headers, url }) : origin === options.origin;
-  if (!isOwn) {
+  const own = options.origin ?? originAt(hostOf({ headers, url }), origin);
+  if (origin !== own) {
     return 'The request comes from another origin. Behind a proxy that changes the Host header, set the option `origin`.';
   }
   if (!/^application\/json\b/.test(headers.get('content-type') ?? '')) return 'The request must have JSON.';
@@ -53,8 +53,11 @@ export function hostOf({ headers, url }: Pick<Request, 'headers' | 'url'>): stri
   return (headers.get('host') ?? new URL(url).host).toLowerCase();
 }
 
-function hostIn(origin: string): string | undefined {
-  return URL.canParse(origin) ? new URL(origin).host : undefined;
+/** The origin at the host, with the scheme of `origin`. `Host` may name the default port, which an origin leaves out. */
+function originAt(host: string, origin: string): string | undefined {
+  const [scheme] = origin.split('//', 1);
+  const url = `${scheme}//${host}`;
+  return URL.canParse(url) ? new URL(url).origin : undefined;
 }
 
 function isEqual(one: string, other: string): boolean {

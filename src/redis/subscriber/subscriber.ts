@@ -211,5 +211,5 @@ function wakeUpOf(message: string): WakeUp {
   if (message.length > LONGEST_MESSAGE) return 'look';
   const [first = '', second] = message.split(' ');
   if (second === undefined) return 'look';
-  return first === 'next' ? { next: second } : { turn: first, expiresIn: Number(second) };
+  return first === 'next' ? { hintedTo: second } : { offeredTo: first, expiresIn: Number(second) };
 }

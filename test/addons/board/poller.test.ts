@@ -1,3 +1,4 @@
+import { channel } from 'node:diagnostics_channel';
 import { expect, test, vi } from 'vitest';
 import { Keys } from '../../../src/addons/board/keys.js';
 import { Poller } from '../../../src/addons/board/poller.js';
@@ -46,5 +47,18 @@ test('who comes after a pause sees no key of before as if it were of now, and ch
   await vi.advanceTimersByTimeAsync(100);
   // The turns of before are a minute to the left; nobody knows when those of the pause were.
   expect([sum(bars()), sum(bars().slice(-12))]).toEqual([3, 0]);
+  poller.stop();
+});
+
+test('lost leases are counted, and anew for who comes after a pause', () => {
+  const start = board(1_000);
+  const lose = () => channel('fenced-lock:lease-lost').publish({ error: new Error('it was lost.') });
+  const before = start();
+  for (let lost = 0; lost < 20; lost++) lose();
+  expect(before.welcome('status').happened).toMatchObject({ lost: 20, events: { length: 10 } });
+  before.poller.stop();
+  lose();
+  const { poller, welcome } = start();
+  expect(welcome('status').happened).toMatchObject({ timeouts: 0, refused: 0, lost: 0, events: [] });
   poller.stop();
 });

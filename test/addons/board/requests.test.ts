@@ -1,3 +1,4 @@
+import { channel } from 'node:diagnostics_channel';
 import { expect, test } from 'vitest';
 import { createBoard } from '../../../src/addons/board/index.js';
 import { InvalidOptionError } from '../../../src/index.js';
@@ -94,7 +95,16 @@ describeWithShop('the board', () => {
   test('answers other methods with the one that it has, and pages of other sites with nothing', async () => {
     const board = createBoard(prisma);
     const ask = (path: string, method: string) => board(new Request(`http://board.test${path}`, { method }));
-    for (const path of ['/', '/events', '/history?key=a']) expect((await ask(path, 'POST')).status).toBe(405);
+    for (const path of ['/', '/board.js', '/events', '/history?key=a']) {
+      expect((await ask(path, 'POST')).headers.get('allow')).toBe('GET, HEAD');
+      const head = await ask(path, 'HEAD');
+      // It is no viewer.
+      expect(channel('tracing:fenced-lock:wait:start').hasSubscribers).toBe(false);
+      const whole = await ask(path, 'GET');
+      expect([head.status, [...head.headers], head.body]).toEqual([200, [...whole.headers], null]);
+      await whole.body?.cancel();
+    }
+    expect((await ask('/force-release', 'HEAD')).status).toBe(405);
     expect((await ask('/force-release', 'GET')).headers.get('allow')).toBe('POST');
     for (const site of ['cross-site', 'same-site']) {
       expect((await get(board, '/events', { 'sec-fetch-site': site })).status).toBe(403);
@@ -187,12 +197,42 @@ describeWithShop('a force release from the board', () => {
     expect(await force(undefined, { origin: 'https://ops.example.com' })).toEqual([200, { released: true }]);
   });
 
+  test.each([
+    ['board.test:80', 'http://board.test', 'https://board.test'],
+    ['board.test:443', 'https://board.test', 'http://board.test'],
+  ])('is let through at %s from %s, whose port is the same, and not from %s', async (host, origin, other) => {
+    const { force } = await held();
+    expect((await force(undefined, { host, origin: other }))[0]).toBe(403);
+    expect(await force(undefined, { host, origin })).toEqual([200, { released: true }]);
+  });
+
   test('is refused where another one has the key by now', async () => {
     const { force, key, isHeld } = await held();
     for (const holder of [null, '4f1c3f0e-9d3f-4f43-8f0c-0b8d7a5f2d11']) {
       expect(await force({ key, holder })).toEqual([409, { error: expect.stringContaining('held by another now') }]);
     }
     expect(await isHeld()).toBe(true);
+  });
+
+  test('leaves the next holder alone that gets the key in the moment of the request', async () => {
+    const { prisma } = shop.client();
+    const { key } = await shop.product(1);
+    const shown = await prisma.$lock(key);
+    const waiting = shop.client().prisma.$lock(key);
+    const forceRelease: typeof prisma.$locks.forceRelease = async (...given) => {
+      await shown.release();
+      await waiting;
+      return await prisma.$locks.forceRelease(...given);
+    };
+    const $locks = Object.create(prisma.$locks, { forceRelease: { value: forceRelease } });
+    const board = createBoard({ $locks }, { allowForceRelease: true, hosts: ['board.test'] });
+    const viewer = await Viewer.look(board);
+    viewer.leave();
+    const [holder] = shown.toJSON().holders;
+    expect((await board(forceRequest(viewer.status?.token, { key, holder }))).status).toBe(409);
+    await using next = await waiting;
+    await next.$transaction((tx) => tx.stock.count());
+    expect((await prisma.$locks.inspect(key)).holder).toBe(next.toJSON().holders[0]);
   });
 
   test('is refused if its body is not what the page sends', async () => {

@@ -67,6 +67,21 @@ describeWithShop('retries: the whole transaction again, under the same lease and
     expect((await shop.row(id))?.quantity).toBe(4);
   });
 
+  test.each(['40001', '40P01'])('a conflict in a statement (%s), also under the token of a handle', async (code) => {
+    const { id, key } = await shop.product(10);
+    const runs: bigint[] = [];
+    const sell = async (tx: LockTx<ShopClient>, { token }: Lock) => {
+      await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
+      const conflict = `DO $$ BEGIN RAISE EXCEPTION 'conflict' USING ERRCODE = '${code}'; END $$`;
+      if (runs.push(token) % 2 === 1) await tx.$executeRawUnsafe(conflict);
+    };
+    await prisma.$withLock(key, sell, { retries: 1 });
+    await using handle = await prisma.$lock(key);
+    await handle.$transaction(sell, { retries: 1 });
+    expect(runs.slice(2)).toEqual([handle.token, handle.token]);
+    expect(await shop.row(id)).toEqual({ quantity: 8, fence: handle.token });
+  });
+
   test("not a handle's transaction: its token is too low for that row in every run", async () => {
     const { id, key } = await shop.product(10);
     const runs: bigint[] = [];

@@ -201,6 +201,6 @@ describeWithRedis('the subscriber of a client whose address leads to another ser
     await client.publish(channel, 'holder 500');
     await untilHolds(() => expect(heard).not.toEqual([]));
     // And not first that the subscription was lost.
-    expect(heard).toEqual([{ turn: 'holder', expiresIn: 500 }]);
+    expect(heard).toEqual([{ offeredTo: 'holder', expiresIn: 500 }]);
   });
 });
