@@ -25,7 +25,7 @@ describeWithRedis('a Redis whose memory is full, and that evicts nothing', (redi
     await expect(admin.set('one more', '1')).rejects.toThrow('OOM');
   }
 
-  test('a lease is renewed and given back, and a free key taken', async () => {
+  test('a lease is renewed, handed on, taken away and given back, and a free key taken', async () => {
     const { store } = makeActor();
     const [claim, other] = [claimOf(someKey()), claimOf(someKey())];
     await store.acquire(claim);
@@ -33,6 +33,9 @@ describeWithRedis('a Redis whose memory is full, and that evicts nothing', (redi
     expect(await store.acquire(claim)).toMatchObject({ taken: true });
     expect(await store.extend([claim])).toEqual(['extended']);
     expect(await store.yield(claim)).toBe(true);
+    expect(await store.transfer(claim, 'successor')).toBe(true);
+    expect(await store.force(claim.key, 'successor')).toBe(true);
+    expect(await store.acquire(claim)).toMatchObject({ taken: true });
     await store.release(claim);
     expect(await admin.exists(leaseName(claim.key))).toBe(0);
     expect(await store.acquire(other)).toMatchObject({ taken: true });

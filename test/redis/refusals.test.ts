@@ -3,9 +3,10 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { LockUnavailableError } from '../../src/base/errors.js';
 import { RedisStore } from '../../src/redis/store.js';
+import { eventually } from '../support/eventually.js';
 import type { RedisSite } from '../support/redis-site.js';
 import { describeWithRedis } from '../support/redis-suite.js';
-import { freePort, type RedisServer, startSentinelGroup } from '../support/servers/index.js';
+import { freePort, type RedisServer, startRedis, startSentinelGroup } from '../support/servers/index.js';
 import { describeWithGroup } from '../support/site-suite.js';
 import { Actor, PREFIX, someKey } from '../waiting/actors.js';
 import { claimOf } from '../waiting/claims.js';
@@ -36,6 +37,13 @@ describeWithRedis('a server that refuses', (redis) => {
 
   test.each<[what: string, set: string[], back: string[], said: string, advice: string, as?: Options]>([
     ['a replica', ['REPLICAOF', '127.0.0.1', '1'], ['REPLICAOF', 'NO', 'ONE'], 'READONLY', 'connect to the primary'],
+    [
+      'one that has too few replicas',
+      ['CONFIG', 'SET', 'min-replicas-to-write', '1'],
+      ['CONFIG', 'SET', 'min-replicas-to-write', '0'],
+      'NOREPLICAS',
+      'check the replicas',
+    ],
     ['a user without EVALSHA', acl('+@all', '-evalsha', '-eval'), ['PING'], 'NOPERM', 'docs/rights.md', less],
     ['a user without a command in a script', acl('+@all', '-getrange'), ['PING'], '', 'docs/rights.md', less],
   ])('%s: the error says what was said, and what to do', async (_, set, back, said, advice, as) => {
@@ -148,6 +156,24 @@ describeWithRedis(
 
 const CLUSTER = { args: ['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1'] };
 
+describeWithRedis(
+  'a node of a Cluster, by its own address',
+  (redis) => {
+    test('the error says that keys are not served, or that it is the address of a node', async () => {
+      expect((await refusal(redis().url)).message).toMatch(/CLUSTERDOWN.*check its nodes/);
+      const other = await startRedis(CLUSTER);
+      onTestFinished(() => other.stop());
+      const [node, owner] = [new Redis(redis().url), new Redis(other.url)];
+      onTestFinished(() => [node, owner].forEach((each) => void each.disconnect()));
+      await owner.cluster('ADDSLOTS', ...Array.from({ length: 16_384 }, (_, slot) => slot));
+      await owner.cluster('MEET', redis().host, redis().port);
+      await eventually('it is in the Cluster', async () => String(await node.cluster('INFO')).includes('state:ok'));
+      expect((await refusal(redis().url)).message).toMatch(/MOVED.*new Cluster/);
+    });
+  },
+  CLUSTER,
+);
+
 describe('a client of a Cluster that cannot connect', () => {
   /** What is said of a look, once the client has tried. */
   async function refusalOf(node: RedisServer, client: ClientOptions = {}): Promise<string> {
@@ -157,6 +183,13 @@ describe('a client of a Cluster that cannot connect', () => {
     expect(error).toBeInstanceOf(Error);
     return (error as Error).message;
   }
+
+  describeWithRedis('to a server that is none', (redis) => {
+    test('the error says what the server said, and what to do', async () => {
+      const message = await refusalOf(redis());
+      expect(message).toMatch(/status is "\w+": .*cluster support disabled.*new Redis/);
+    });
+  });
 
   describeWithRedis(
     'with a wrong password',

@@ -30,6 +30,26 @@ describeWithGroup(
       expect(heard).toEqual([]);
     });
 
+    test('where nobody has a majority the votes are split: nothing is left of them, and a look soon is asked for', async () => {
+      const actor = await connected();
+      const key = someKey();
+      for (const [index, holder] of ['one', 'one', 'two'].entries()) {
+        await actor.clients[index]?.set(leaseName(key), holder, 'PX', 60_000);
+      }
+      expect(await actor.store.acquire(claimOf(key))).toMatchObject({ taken: false, split: true });
+      for (const client of actor.clients) await client.ping();
+      expect(await holders(actor, key)).toEqual(['one', 'one', 'two', null, null]);
+    });
+
+    test('a transfer that a majority refuses leaves the successor nothing', async () => {
+      const actor = await connected();
+      const [claim, successor] = [claimOf(someKey()), claimOf(someKey())];
+      for (const index of [0, 1]) await actor.clients[index]?.set(leaseName(claim.key), claim.holder, 'PX', 60_000);
+      expect(await actor.store.transfer(claim, successor.holder)).toBe(false);
+      for (const client of actor.clients) await client.ping();
+      expect(await holders(actor, claim.key)).toEqual(Array(5).fill(null));
+    });
+
     test('with two dead operators see, take and pass on keys, and with three they are told that nobody knows', async () => {
       const actor = await connected();
       const claim = claimOf(someKey());

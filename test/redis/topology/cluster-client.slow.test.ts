@@ -63,6 +63,7 @@ describeWithGroup('a client of a Cluster', startCluster, (cluster) => {
     const ended = new Promise<void>((resolve) => closed.redis.once('end', () => resolve()));
     closed.redis.disconnect();
     await ended;
+    await eventually('its last node has closed', async () => closed.redis.status === 'close');
     await expect(closed.acquire(key, { waitTime: 600_000 })).rejects.toThrow('was closed, so Redis was not asked');
     await closed.redis.connect();
     (await closed.acquire(key)).end();

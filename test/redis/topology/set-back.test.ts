@@ -4,9 +4,11 @@ import type { RedisStore } from '../../../src/redis/store.js';
 import { describeWithShop } from '../../support/shop.js';
 import { leaseName, someKey } from '../../waiting/actors.js';
 import { claimOf, expectLeft, LONG, SHORT } from '../../waiting/claims.js';
+import { queued } from '../../waiting/waiter.js';
 import { storeActor } from '../store-actor.js';
 
 const HOUR = 3_600_000;
+const OFFER = 1_000;
 
 // What a wall clock does that is set back, without one: test/promises/g5-clocks.slow.test.ts sets the server's.
 describeWithShop('a lease that stands for longer than it was taken for', () => {
@@ -53,4 +55,11 @@ describeWithShop('a lease that stands for longer than it was taken for', () => {
       expectLeft(await contender.acquire(claimOf(claim.key)), SHORT, LONG);
     },
   );
+
+  test('so is an offer that nobody comes for', async () => {
+    const { key, holder } = await queued(makeActor, 1);
+    await holder.release();
+    await setBack(key);
+    expectLeft(await makeActor().store.acquire(claimOf(key)), 0, OFFER);
+  });
 });
