@@ -7,7 +7,7 @@ import { isUnknownScript, type Script } from './script.js';
 import { listen } from './shared-listeners.js';
 import type { Nodes } from './topology/nodes.js';
 
-/** Time limit of a handshake that has begun, and of the command behind it, however little time is left; milliseconds. */
+/** Time limit of a command that had to wait for the connection, however little time is left; milliseconds. */
 const LEAST_TIME = 250;
 
 /** Sends commands and bounds the wait for their answers. */
@@ -40,8 +40,6 @@ export class Commands {
     // A client that has just ended emits its event in a moment, by which `nodes` knows whether it may be connected again.
     if (this.#nodes.ended) await turnOfLoop();
     await this.#waitForConnection(time);
-    // Its handshake has begun: a process that loads its modules meanwhile is slow to answer the steps of it.
-    if (this.#redis.status === 'connect') await this.#waitForConnection(LEAST_TIME);
     if (this.#redis.status === 'ready') return Math.max(LEAST_TIME, time - (now() - since));
     // Connects a client again that ioredis itself has ended.
     this.#nodes.refreshTopology();
