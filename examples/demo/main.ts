@@ -36,7 +36,7 @@ async function demo(options: DemoOptions, stage: Stage, progress: Progress, ende
   if (board) await showBoard(scene, stage);
   const tallies: Tally[] = [];
   // The others take no lock that a board could show.
-  const all = scene.redis.supervised ? [...STRATEGIES, WITHOUT_REDIS] : STRATEGIES;
+  const all = 'killHard' in scene.redis ? [...STRATEGIES, WITHOUT_REDIS] : STRATEGIES;
   for (const strategy of board ? STRATEGIES.slice(-1) : all)
     tallies.push(await run(scene, strategy, options, progress));
   say(`\n${table(tallies)}\n\n${conclusion(tallies)}`);
