@@ -28,7 +28,7 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
         async (tx) => (await tx.$queryRaw<[{ began: Date }]>`SELECT transaction_timestamp() AS began`)[0].began,
         isolationLevel ? { isolationLevel } : {},
       );
-      await eventually('it waits', async () => (await prisma.$locks.inspect(key)).waiting === 1);
+      await shop.queued(key);
       return { held };
     };
     /** Asks without a pause for half a second: it waits for a tenth of a second at most. */
@@ -52,7 +52,7 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
     };
     // So long that nobody gets the key because a lease has ended.
     const held = prisma.$withLock(key, work, { leaseTime: 60_000 });
-    await eventually('it waits', async () => (await prisma.$locks.inspect(key)).waiting === 1);
+    await shop.queued(key);
     await earlier.release();
     await begun.opened;
     const end = async () => {
@@ -120,7 +120,7 @@ describeWithShop('a process that is next, while the COMMIT before it is under wa
       .catch((error: unknown) => {
         lost = error;
       });
-    await eventually('it waits', async () => (await prisma.$locks.inspect(key)).waiting === 1);
+    await shop.queued(key);
     const { queue, wake } = namesOf('fenced-lock:', key);
     const redis = shop.redis();
     const next = (await redis.lindex(queue, 0))?.split(' ')[0];

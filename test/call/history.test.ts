@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { recordLockHistory, TransactionAbortedError } from '../../src/index.js';
-import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+import { atWork, describeWithShop, Shop, type ShopClient } from '../support/shop.js';
 
 describeWithShop('$locks.history', () => {
   const shop = new Shop();
@@ -37,12 +37,7 @@ describeWithShop('$locks.history', () => {
     const { key } = await shop.product(1);
     const [prisma, operator] = [shop.client().prisma, shop.client().prisma];
     onTestFinished(recordLockHistory());
-    const inside = gate();
-    const working = prisma.$withLock(key, async (_, lock) => {
-      inside.open();
-      await new Promise((resolve) => lock.signal.addEventListener('abort', resolve));
-    });
-    await inside.opened;
+    const { held: working } = await atWork(prisma, key);
     const lost = expect(working).rejects.toThrow(TransactionAbortedError);
     await prisma.$locks.forceRelease(key);
     await lost;

@@ -9,6 +9,7 @@ import {
   type OnceResult,
   ReentryError,
 } from '../../src/index.js';
+import { busy } from '../support/busy.js';
 import { eventually } from '../support/eventually.js';
 import { listen } from '../support/heard.js';
 import { proxied } from '../support/proxied.js';
@@ -177,16 +178,9 @@ describeWithShop('$oncePer', () => {
     const redis = new Redis('redis://127.0.0.1:1', { lazyConnect: true, retryStrategy: () => null });
     redis.on('error', () => {});
     const { prisma, plain } = shop.client({ redis, pool: { max: 1 } });
-    const [inside, goOn] = [gate(), gate()];
-    const full = plain.$transaction(async (tx) => {
-      await tx.$queryRaw`SELECT 1`;
-      inside.open();
-      await goOn.opened;
-    });
-    await inside.opened;
+    const { letGo } = await busy(plain);
     expect(await once(prisma, key, HOUR, () => 'ran', options)).toMatchObject({ ran: false, busy: false });
-    goOn.open();
-    await full;
+    await letGo();
   });
 
   test('a clock of Postgres that was set back does not repeat an interval', async () => {

@@ -3,10 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
-import { startFaultProxy } from '../support/fault-proxy.js';
-import { proxied } from '../support/proxied.js';
+import { proxied, proxyTo } from '../support/proxied.js';
 import { freePort } from '../support/servers/index.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { atWork, describeWithShop, gate, Shop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
 
 const LEASE = 30_000;
@@ -143,8 +142,7 @@ describeWithShop('$locks.forceRelease', () => {
     const next = prisma.$withLock(key, (tx) =>
       tx.stock.update({ where: { id }, data: { quantity: { decrement: 3 } } }),
     );
-    const redis = shop.redis();
-    await eventually('the next one waits', async () => (await redis.llen(`fenced-lock:{${key}}:queue`)) === 1);
+    await shop.queued(key);
     expect(await operator.forceRelease(key)).toBe(true);
     expect((await next).quantity).toBe(7);
     worker.thaw();
@@ -158,8 +156,7 @@ describeWithShop('$locks.forceRelease', () => {
     const lock = await prisma.$lock(key, { leaseTime: LEASE });
     await lock.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
     const waiting = shop.client().prisma.$withLock(key, (_, { token }) => token);
-    const redis = shop.redis();
-    await eventually('somebody waits', async () => (await redis.llen(`fenced-lock:{${key}}:queue`)) === 1);
+    await shop.queued(key);
     expect(await operator.forceRelease(key)).toBe(true);
     expect((await operator.inspect(key)).token).toBeGreaterThan(lock.token);
     const late = lock.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 0 } }));
@@ -197,8 +194,7 @@ describeWithShop('$locks.forceRelease', () => {
     const { key } = await shop.product(10);
     const seen = await prisma.$lock(key, { leaseTime: LEASE });
     const url = inject('postgres').app;
-    const { hostname: host, port } = new URL(url);
-    const rescue = await startFaultProxy({ host, port: Number(port) });
+    const rescue = await proxyTo(url);
     shop.closeLater(() => rescue.close());
     const { prisma: late, proxy } = await proxied(shop, url, {}, rescue.url(url));
     const asked = gate();
@@ -211,14 +207,7 @@ describeWithShop('$locks.forceRelease', () => {
     // It has compared the holder, and raises the token next.
     await asked.opened;
     await seen.release();
-    const [working, goOn] = [gate(), gate()];
-    const bystander = shop.client().prisma.$withLock(key, async (tx) => {
-      working.open();
-      await goOn.opened;
-      return await tx.$queryRaw`SELECT 1 AS works`;
-    });
-    bystander.catch(() => {});
-    await working.opened;
+    const { held: bystander, goOn } = await atWork(shop.client().prisma, key, (tx) => tx.$queryRaw`SELECT 1 AS works`);
     // Longer than a later transaction may last without `seen`.
     await sleep(1_100);
     const answered = gate();
@@ -230,7 +219,7 @@ describeWithShop('$locks.forceRelease', () => {
     letThrough();
     proxy.resume();
     await answered.opened;
-    goOn.open();
+    goOn();
     expect(await bystander).toEqual([{ works: 1 }]);
     expect(await forced).toBe(false);
   });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
 import { describeWithRedis } from '../support/redis-suite.js';
-import { gate } from '../support/shop.js';
+import { atWork, sale } from '../support/shop.js';
 import { outages } from './outages.js';
 
 describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => {
@@ -86,25 +86,13 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => 
   test.each(['frozen', 'dead'])('%s: a caller that was asleep in the queue gets on', async (how) => {
     const [holder, sleeper] = [(await warm(alone)).prisma, (await warm(alone)).prisma];
     const { id, key } = await shop.product(20);
-    const inside = gate();
-    const goOn = gate();
-    const held = holder.$withLock(key, async (tx) => {
-      inside.open();
-      await goOn.opened;
-      await tx.stock.update({ where: { id }, data: { quantity: 19 } });
-    });
-    await inside.opened;
-    const asleep = sleeper.$withLock(
-      key,
-      async (tx) => (await tx.stock.findUniqueOrThrow({ where: { id } })).quantity,
-      { waitTime: 20_000 },
-    );
-    const bystander = shop.redis();
-    await eventually('it waits', async () => (await bystander.llen(`fenced-lock:{${key}}:queue`)) === 1);
+    const { held, goOn } = await atWork(holder, key, sale(id));
+    const asleep = sleeper.$withLock(key, sale(id), { waitTime: 20_000 });
+    await shop.queued(key);
     const end = await outage(how);
-    goOn.open();
+    goOn();
     await held;
-    expect(await asleep).toBe(19);
+    expect(await asleep).toBe(18);
     await end();
   });
 });

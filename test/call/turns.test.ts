@@ -26,13 +26,6 @@ describeWithShop('turns', () => {
     expect((await shop.row(id))?.quantity).toBe(0);
   });
 
-  /** Resolves when so many processes have their place in the queue. */
-  async function inQueue(key: string, processes: number): Promise<void> {
-    const redis = shop.redis();
-    const places = async () => (await redis.llen(`fenced-lock:{${key}}:queue`)) === processes;
-    await eventually('all of them wait', places, { every: 1 });
-  }
-
   interface Call {
     readonly asked: number;
     began?: number;
@@ -69,7 +62,7 @@ describeWithShop('turns', () => {
     await eventually('it has the key', async () => calls[0]?.began !== undefined, { every: 1 });
     for (const [index, other] of others.entries()) {
       all.push(call(other));
-      await inQueue(key, index + 1);
+      await shop.queued(key, index + 1);
     }
     allWait.open();
     const served = Promise.all(all).then(() => over.abort());

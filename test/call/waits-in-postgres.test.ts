@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
-import { blockRows, lookedForBlockers, named } from './waits-in-postgres.js';
+import { atWork, describeWithShop, Shop, sale } from '../support/shop.js';
+import { blockRows, lookedForBlockers } from './waits-in-postgres.js';
 
 describeWithShop('two waiting rooms, of two values of keyPrefix, and one key', () => {
   const shop = new Shop();
@@ -18,36 +18,29 @@ describeWithShop('two waiting rooms, of two values of keyPrefix, and one key', (
   };
 
   /** At work in its own room, until it is told to go on. */
-  async function atWork() {
+  async function working() {
     const { id, key } = await shop.product(10);
     const holder = shop.client();
     await holder.prisma.$withLock(key, () => {});
-    const [inside, goOn] = [gate(), gate()];
-    const held = holder.prisma.$withLock(key, async (tx) => {
-      inside.open();
-      await goOn.opened;
-      return await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
-    });
-    await inside.opened;
-    return { id, key, held, goOn };
+    return { id, key, ...(await atWork(holder.prisma, key, sale(id))) };
   }
 
   test.each(Object.entries(ROOMS))(
     '%s: the one waits for the other, who is well, and gets its turn',
     async (_, room) => {
-      const { id, key, held, goOn } = await atWork();
+      const { id, key, held, goOn } = await working();
       const contender = room();
-      const next = contender.prisma.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }));
+      const next = contender.prisma.$withLock(key, sale(id));
       await lookedForBlockers(shop);
-      goOn.open();
-      expect(await held).toMatchObject({ quantity: 9 });
-      expect(await next).toMatchObject({ quantity: 9 });
+      goOn();
+      expect(await held).toBe(9);
+      expect(await next).toBe(8);
       expect(contender.events).toEqual([]);
     },
   );
 
   test('who waits for too long is told what is in its way', async () => {
-    const { key, held, goOn } = await atWork();
+    const { key, held, goOn } = await working();
     const contender = shop.client({ keyPrefix: `${randomUUID()}:` }).prisma;
     await expect(contender.$withLock(key, () => {}, { waitTime: 1_200 })).rejects.toMatchObject({
       code: 'LOCK_TIMEOUT',
@@ -55,24 +48,19 @@ describeWithShop('two waiting rooms, of two values of keyPrefix, and one key', (
       message: expect.stringContaining('of another waiting room (another keyPrefix'),
     });
     expect(await contender.$tryWithLock(key, () => {})).toEqual({ acquired: false });
-    goOn.open();
-    expect(await held).toMatchObject({ quantity: 9 });
+    goOn();
+    expect(await held).toBe(9);
   });
 });
 
 describeWithShop('a role whose statement_timeout is shorter than an admission waits', () => {
   const shop = new Shop();
-  const hasty = () => named(shop, { pool: { options: '-c statement_timeout=200' } });
-
-  async function blockedKey() {
+  test('is told so in LOCK_TIMEOUT when its wait time is over', async () => {
     const key = `hasty ${randomUUID()}`;
     await shop.client().prisma.$withLock(key, () => {});
-    return { key, letGo: await blockRows(shop, key) };
-  }
-
-  test('is told so in LOCK_TIMEOUT when its wait time is over', async () => {
-    const { key } = await blockedKey();
-    const call = hasty().prisma.$withLock(key, () => 'in', { waitTime: 500 });
+    await blockRows(shop, key);
+    const { prisma } = shop.client({ pool: { options: '-c statement_timeout=200' } });
+    const call = prisma.$withLock(key, () => 'in', { waitTime: 500 });
     await expect(call).rejects.toMatchObject({
       code: 'LOCK_TIMEOUT',
       key,

@@ -1,26 +1,9 @@
 import { expect, test } from 'vitest';
 import { LockTimeoutError } from '../../src/index.js';
-import { describeWithShop, gate, Shop, type ShopOptions } from '../support/shop.js';
+import { atWork, describeWithShop, Shop } from '../support/shop.js';
 
 describeWithShop('who waited in vain is told who has the key', () => {
   const shop = new Shop();
-
-  /** Somebody holds the key until `free`. */
-  async function held(options: ShopOptions = {}) {
-    const { key } = await shop.product(10);
-    const { prisma, events } = shop.client(options);
-    const [inside, goOn] = [gate(), gate()];
-    const working = prisma.$withLock(key, async () => {
-      inside.open();
-      await goOn.opened;
-    });
-    await inside.opened;
-    const free = async () => {
-      goOn.open();
-      await working;
-    };
-    return { key, prisma, events, free };
-  }
 
   async function timedOut(prisma: ReturnType<Shop['client']>['prisma'], key: string): Promise<LockTimeoutError> {
     const error: unknown = await prisma.$withLock(key, () => {}, { waitTime: 1_500 }).catch((failure) => failure);
@@ -29,10 +12,11 @@ describeWithShop('who waited in vain is told who has the key', () => {
   }
 
   test('another process: its name, since when it was seen, and when its lease ends', async () => {
-    const { key, free } = await held({ name: 'web-1:4711' });
+    const { key } = await shop.product(10);
+    const { goOn } = await atWork(shop.client({ name: 'web-1:4711' }).prisma, key);
     const began = Date.now();
     const error = await timedOut(shop.client({ name: 'web-2:9' }).prisma, key);
-    await free();
+    goOn();
     expect(error.holder).toBe('web-1:4711');
     expect(error.since?.getTime()).toBeGreaterThan(began - 2);
     expect(error.since?.getTime()).toBeLessThanOrEqual(Date.now());
@@ -54,14 +38,8 @@ describeWithShop('who waited in vain is told who has the key', () => {
     );
     // And no longer when the handle has ended.
     await handle.release();
-    const [inside, goOn] = [gate(), gate()];
-    const working = prisma.$withLock(key, async () => {
-      inside.open();
-      await goOn.opened;
-    });
-    await inside.opened;
+    const { goOn } = await atWork(prisma, key);
     expect((await timedOut(prisma, key)).message).toContain('Another caller of this process');
-    goOn.open();
-    await working;
+    goOn();
   });
 });

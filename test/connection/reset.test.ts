@@ -7,7 +7,7 @@ describeWithShop('a connection of the pool that was reset on its way, unnoticed'
 
   test('costs a lock nothing: its transaction begins on another one', async () => {
     const { app } = inject('postgres');
-    const { prisma, proxy } = await proxied(shop, app, { max: 1 });
+    const { prisma, proxy } = await proxied(shop, app, { pool: { max: 1 } });
     const { key } = await shop.product(1);
     const lock = await prisma.$lock(key);
     const pid = () => lock.$transaction((tx) => tx.$queryRaw<[{ pid: number }]>`SELECT pg_backend_pid() AS pid`);

@@ -1,9 +1,11 @@
 import { expect, inject, test } from 'vitest';
-import { CommitUnknownError, TransactionAbortedError } from '../../src/index.js';
+import { CommitUnknownError, type LockOptions, type LockTx, TransactionAbortedError } from '../../src/index.js';
+import { forget } from '../call/handle-work.js';
+import { busy } from '../support/busy.js';
 import { eventually } from '../support/eventually.js';
 import { proxied } from '../support/proxied.js';
 import { type PostgresServer, startPostgres } from '../support/servers/index.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 import { setUpShop } from '../support/shop-database.js';
 
 describeWithShop('G3: released only when the outcome is known', () => {
@@ -32,69 +34,42 @@ describeWithShop('G3: released only when the outcome is known', () => {
     expect(seen.quantity).toBe(9);
   });
 
-  const ENDS: Record<string, (shop: Shop, id: number, key: string) => Promise<unknown>> = {
-    'a throw': (shop, id, key) =>
-      shop.client().prisma.$withLock(key, async (tx) => {
-        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-        throw new Error('no sale');
-      }),
-    'a timeout': (shop, id, key) =>
-      shop.client().prisma.$withLock(
-        key,
-        async (tx) => {
-          await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-          await new Promise(() => {});
-        },
-        { timeout: 100 },
-      ),
-    'a timeout in a statement': (shop, id, key) =>
-      shop.client().prisma.$withLock(
-        key,
-        async (tx) => {
-          await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-          await tx.$queryRaw`SELECT pg_sleep(20)::text`;
-        },
-        { timeout: 100 },
-      ),
-    "the caller's signal": (shop, id, key) => {
-      const abort = new AbortController();
-      return shop.client().prisma.$withLock(
-        key,
-        async (tx) => {
-          await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-          abort.abort(new Error('no sale'));
-          await new Promise(() => {});
-        },
-        { signal: abort.signal },
-      );
-    },
-    'a killed backend': (shop, id, key) =>
-      shop.client().prisma.$withLock(key, async (tx) => {
-        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+  type Work = (tx: LockTx<ShopClient>, key: string) => unknown;
+  const caller = new AbortController();
+  const ENDS: Record<string, readonly [Work, LockOptions?]> = {
+    'a throw': [() => Promise.reject(new Error('no sale'))],
+    'a timeout': [() => new Promise(() => {}), { timeout: 100 }],
+    'a timeout in a statement': [(tx) => tx.$queryRaw`SELECT pg_sleep(20)::text`, { timeout: 100 }],
+    "the caller's signal": [
+      () => {
+        caller.abort(new Error('no sale'));
+        return new Promise(() => {});
+      },
+      { signal: caller.signal },
+    ],
+    'a killed backend': [
+      async (tx) => {
         const [own] = await tx.$queryRaw<[{ pid: number }]>`SELECT pg_backend_pid() AS pid`;
         await shop.admin.query('SELECT pg_terminate_backend($1, 5000)', [own.pid]);
-        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-      }),
-    'a lost lease': (shop, id, key) => {
-      const redis = shop.redis();
-      return shop.client().prisma.$withLock(
-        key,
-        async (tx) => {
-          await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-          await redis.del(await redis.keys(`*${key}*`));
-          await new Promise(() => {});
-        },
-        { leaseTime: 300 },
-      );
-    },
+        await tx.stock.count();
+      },
+    ],
+    'a lost lease': [(_, key) => forget(shop, key).then(() => new Promise(() => {})), { leaseTime: 300 }],
   };
 
-  test.each(Object.entries(ENDS))('after %s it is rolled back, and the next one finds it so', async (_, end) => {
-    const { id, key } = await shop.product(10);
-    await expect(end(shop, id, key)).rejects.toThrow();
-    const after = await shop.client().prisma.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }));
-    expect(after.quantity).toBe(10);
-  });
+  test.each(Object.entries(ENDS))(
+    'after %s it is rolled back, and the next one finds it so',
+    async (_, [work, options]) => {
+      const { id, key } = await shop.product(10);
+      const sell = async (tx: LockTx<ShopClient>) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+        await work(tx, key);
+      };
+      await expect(shop.client().prisma.$withLock(key, sell, options)).rejects.toThrow();
+      const after = await shop.client().prisma.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }));
+      expect(after.quantity).toBe(10);
+    },
+  );
 
   test('a COMMIT that the server refuses is reported as rolled back, with what the server said', async () => {
     const { id, key } = await shop.product(10);
@@ -159,23 +134,16 @@ describeWithShop('G3: released only when the outcome is known', () => {
 
   test('a call that is struck while it waits for a connection settles, though that connection then goes silent', async () => {
     const { key } = await shop.product(10);
-    const { prisma, plain, proxy } = await proxied(shop, app(), { max: 1 });
+    const { prisma, plain, proxy } = await proxied(shop, app(), { pool: { max: 1 } });
     const abort = new AbortController();
-    const inside = gate();
-    const goOn = gate();
-    const busy = plain.$transaction(async () => {
-      inside.open();
-      await goOn.opened;
-    });
-    await inside.opened;
+    const { letGo } = await busy(plain);
     proxy.onData('toServer', (data) => (data.includes('fenced_lock.admit') ? 'hold' : 'forward'));
     const held = prisma.$withLock(key, () => 'in', { signal: abort.signal, maxWait: 10_000 });
     const settled = held.catch((error: unknown) => error);
     const redis = shop.redis();
     await eventually('it has its lease', async () => (await redis.keys(`*${key}*`)).length === 1);
     abort.abort('closing time');
-    goOn.open();
-    await busy;
+    await letGo();
     expect(await settled).toBe('closing time');
   });
 

@@ -35,7 +35,7 @@ describeWithShop('a call that is struck before its work has begun', () => {
 
   test('sends nothing on a connection that comes after `maxWait`', async () => {
     const { key } = await shop.product(10);
-    const { prisma, plain, proxy } = await proxied(shop, inject('postgres').app, { max: 1 });
+    const { prisma, plain, proxy } = await proxied(shop, inject('postgres').app, { pool: { max: 1 } });
     const [begun, ends] = [gate(), gate()];
     const busy = plain.$transaction(async (tx) => {
       await tx.stock.count();

@@ -202,6 +202,25 @@ describeWithShop('what Prisma and pg would do by themselves', () => {
     expect((await shop.row(id))?.quantity).toBe(9);
   });
 
+  test.each([0, 1])(
+    'an event loop that stood still past the timeout commits nothing, %i statements later',
+    async (later) => {
+      const { id, key } = await shop.product(10);
+      const held = prisma.$withLock(
+        key,
+        async (tx) => {
+          await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+          const until = performance.now() + 400;
+          while (performance.now() < until);
+          for (let count = 0; count < later; count++) await tx.stock.count();
+        },
+        { timeout: 300 },
+      );
+      await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', reason: 'timeout', key });
+      expect((await shop.row(id))?.quantity).toBe(10);
+    },
+  );
+
   test('an event loop that stood still past the lease commits nothing, before any timer has run', async () => {
     const { id, key } = await shop.product(10);
     const held = prisma.$withLock(
