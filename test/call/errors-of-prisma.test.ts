@@ -1,7 +1,4 @@
-import { PrismaPg } from '@prisma/adapter-pg';
 import { expect, inject, test } from 'vitest';
-import { fencedLock } from '../../src/index.js';
-import { PrismaClient } from '../generated/prisma/client.js';
 import { freePort } from '../support/servers/index.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
@@ -9,11 +6,7 @@ import { describeWithShop, Shop } from '../support/shop.js';
 describeWithShop('what comes from Prisma', () => {
   const shop = new Shop();
 
-  function clientAt(url: string) {
-    const plain = new PrismaClient({ adapter: new PrismaPg({ connectionString: url }) });
-    shop.closeLater(() => plain.$disconnect());
-    return { plain, prisma: plain.$extends(fencedLock({ redis: shop.redis(), onEvent: () => {} })) };
-  }
+  const clientAt = (url: string) => shop.client({ pool: { connectionString: url } });
 
   test('P1003: a database that does not exist', async () => {
     const { plain, prisma } = clientAt(Object.assign(new URL(inject('postgres').app), { pathname: '/not_there' }).href);

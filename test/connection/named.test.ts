@@ -1,8 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { expect, inject, test } from 'vitest';
-import { fencedLock, StaleTokenError } from '../../src/index.js';
-import { PrismaClient } from '../generated/prisma/client.js';
-import { describeWithShop, Shop } from '../support/shop.js';
+import { StaleTokenError } from '../../src/index.js';
+import { describeWithShop, Shop, sale } from '../support/shop.js';
 
 describeWithShop('statements that the adapter prepares under names', () => {
   const shop = new Shop();
@@ -16,9 +15,7 @@ describeWithShop('statements that the adapter prepares under names', () => {
       return name;
     };
     const adapter = new PrismaPg({ connectionString: inject('postgres').app, max: 1 }, { statementNameGenerator });
-    const plain = new PrismaClient({ adapter });
-    shop.closeLater(() => plain.$disconnect());
-    return { plain, prisma: plain.$extends(fencedLock({ redis: shop.redis() })), names };
+    return { ...shop.client({ adapter }), names };
   }
 
   test('are as safe as others: no update is lost, and a stale one is refused', async () => {
@@ -26,8 +23,7 @@ describeWithShop('statements that the adapter prepares under names', () => {
     const { plain, prisma, names } = naming();
     const sell = () =>
       prisma.$withLock(key, async (tx, lock) => {
-        const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-        await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+        await sale(id)(tx);
         return lock.token;
       });
     const contender = shop.client().prisma;

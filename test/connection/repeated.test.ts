@@ -1,8 +1,5 @@
 import { PrismaPg } from '@prisma/adapter-pg';
-import pg from 'pg';
-import { expect, inject, onTestFinished, test } from 'vitest';
-import { fencedLock } from '../../src/index.js';
-import { PrismaClient } from '../generated/prisma/client.js';
+import { expect, onTestFinished, test } from 'vitest';
 import { describeWithShop, Shop } from '../support/shop.js';
 
 interface Session {
@@ -18,10 +15,8 @@ describeWithShop('a fenced connection, under an extension that repeats $transact
   const shop = new Shop();
 
   test('has the admission of each try on the connection of that try, and not on one that somebody else has now', async () => {
-    const pool = new pg.Pool({ connectionString: inject('postgres').app, max: 2 });
-    onTestFinished(() => pool.end());
-    const plain = new PrismaClient({ adapter: new PrismaPg(pool) });
-    shop.closeLater(() => plain.$disconnect());
+    const pool = shop.pool({ max: 2 });
+    const plain = shop.unextended(new PrismaPg(pool));
     const original = plain.$transaction as (...args: unknown[]) => Promise<unknown>;
     const repeating = plain.$extends({
       client: {
@@ -32,9 +27,7 @@ describeWithShop('a fenced connection, under an extension that repeats $transact
         },
       },
     });
-    const prisma = repeating.$extends(fencedLock({ redis: shop.redis() })) as unknown as ReturnType<
-      Shop['client']
-    >['prisma'];
+    const prisma = shop.extend(repeating);
     const { key } = await shop.product(10);
     await prisma.$withLock(key, () => {});
     const blocker = await shop.admin.connect();

@@ -78,6 +78,19 @@ export class Shop {
     return { prisma, plain, events };
   }
 
+  /** A client that is not extended yet. */
+  unextended(adapter: PrismaPg): PrismaClient {
+    const plain = new PrismaClient({ adapter });
+    this.#closing.push(() => plain.$disconnect());
+    return plain;
+  }
+
+  /** The extension, on a client that there is. */
+  extend(client: unknown, options: Partial<FencedLockOptions> = {}): ShopClient {
+    const redis = options.redis ?? this.redis();
+    return (client as PrismaClient).$extends(fencedLock({ ...options, redis })) as ShopClient;
+  }
+
   /** A locking client whose rows go out as JSON. */
   omitting() {
     const adapter = new PrismaPg({ connectionString: this.#urls().postgres });

@@ -1,19 +1,13 @@
-import { PrismaPg } from '@prisma/adapter-pg';
 import { expect, inject, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
-import { startFaultProxy } from '../support/fault-proxy.js';
+import { proxied } from '../support/proxied.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
 describeWithShop('the renewal', () => {
   const shop = new Shop();
 
   test('goes on while a ROLLBACK has no answer: the outcome is not known before', async () => {
-    const app = inject('postgres').app;
-    const { hostname: host, port } = new URL(app);
-    const proxy = await startFaultProxy({ host, port: Number(port) });
-    const rescue = new PrismaPg({ connectionString: app });
-    const { prisma, events } = shop.client({ pool: { connectionString: proxy.url(app) }, rescue });
-    shop.closeLater(() => proxy.close());
+    const { prisma, proxy, events } = await proxied(shop, inject('postgres').app);
     const { key } = await shop.product(10);
     const held = prisma.$withLock(
       key,

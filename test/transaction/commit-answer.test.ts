@@ -1,9 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
-import { fencedLock } from '../../src/index.js';
-import { PrismaClient } from '../generated/prisma/client.js';
-import { startFaultProxy } from '../support/fault-proxy.js';
+import { proxied } from '../support/proxied.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
 /** What pg calls on a query that it was given as an object. */
@@ -46,10 +44,8 @@ describeWithShop('an error in answer to COMMIT', () => {
     async (code) => {
       const connectionString = inject('postgres').app;
       let commits = 0;
-      const pool = new pg.Pool({ connectionString, Client: goingDown(code, () => commits++) });
-      shop.closeLater(() => pool.end());
-      const plain = new PrismaClient({ adapter: new PrismaPg(pool) });
-      const prisma = plain.$extends(fencedLock({ redis: shop.redis(), rescue: new PrismaPg({ connectionString }) }));
+      const adapter = new PrismaPg(shop.pool({ Client: goingDown(code, () => commits++) }));
+      const { prisma } = shop.client({ adapter, rescue: new PrismaPg({ connectionString }) });
       const { id, key } = await shop.product(10);
       const held = prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
       await expect(held).resolves.toMatchObject({ quantity: 9 });
@@ -59,14 +55,7 @@ describeWithShop('an error in answer to COMMIT', () => {
   );
 
   test('that Postgres has ended the session of a silent client: nothing was committed, and the error says so', async () => {
-    const connectionString = inject('postgres').app;
-    const { hostname, port } = new URL(connectionString);
-    const proxy = await startFaultProxy({ host: hostname, port: Number(port) });
-    shop.closeLater(() => proxy.close());
-    const adapter = new PrismaPg({ connectionString: proxy.url(connectionString) });
-    const plain = new PrismaClient({ adapter });
-    shop.closeLater(() => plain.$disconnect());
-    const prisma = plain.$extends(fencedLock({ redis: shop.redis(), rescue: new PrismaPg({ connectionString }) }));
+    const { prisma, proxy } = await proxied(shop, inject('postgres').app);
     const { id, key } = await shop.product(10);
     const held = prisma.$withLock(
       key,

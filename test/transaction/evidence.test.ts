@@ -14,13 +14,6 @@ describeWithShop('the outcome of a transaction of another crash epoch', () => {
   const shop = new Shop();
   const { prisma } = shop.client();
 
-  /** Of an attempt that the key has no memory of, under an xid that is another one's by now. */
-  async function outcome(key: string, told: Pick<Admission, 'token' | 'turn'>) {
-    const { rows } = await shop.admin.query('SELECT xid::text FROM fenced_lock.admission WHERE key = $1', [key]);
-    const { xid } = rows[0] as { xid: string };
-    return await outcomeOf(xid, key, { ...told, attempt: randomUUID() }, 5_000);
-  }
-
   const rescueOf =
     (session: Pick<pg.ClientBase, 'query'>): Query =>
     async (text, values) =>
@@ -30,27 +23,6 @@ describeWithShop('the outcome of a transaction of another crash epoch', () => {
     const lost = { key, xid, pid: 0, epoch: randomUUID() };
     return await resolveOutcome(rescue, { ...lost, ...told, tokens: [told.token] }, new Deadline(within));
   }
-
-  test('is a rollback where the history reaches back to it', async () => {
-    const { key } = await shop.product(1);
-    const token = await prisma.$withLock(key, (_, lock) => lock.token);
-    await prisma.$withLock(key, () => {});
-    expect(await outcome(key, { token: token + 1n, turn: 1n })).toBe('aborted');
-  });
-
-  test('is unknown where more turns have passed since than the history has room for', async () => {
-    const { key } = await shop.product(1);
-    const token = await prisma.$withLock(key, (_, lock) => lock.token);
-    for (let turn = 0; turn < 17; turn++) await prisma.$withLock(key, () => {});
-    expect(await outcome(key, { token, turn: 1n })).toBe('unknown');
-  });
-
-  test('is unknown where the row was born later', async () => {
-    const token = await prisma.$withLock((await shop.product(1)).key, (_, lock) => lock.token);
-    const { key } = await shop.product(1);
-    await prisma.$withLock(key, () => {});
-    expect(await outcome(key, { token, turn: 1n })).toBe('unknown');
-  });
 
   /** A transaction that an attempt has begun, as its session has it. */
   async function admitted(session: pg.ClientBase, key: string, attempt: string) {
@@ -78,6 +50,7 @@ describeWithShop('the outcome of a transaction of another crash epoch', () => {
       running.release();
     }
   });
+
   test('is committed, if it commits while its row is read by an older snapshot', async () => {
     const { key } = await shop.product(1);
     await prisma.$withLock(key, () => {});

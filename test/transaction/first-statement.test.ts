@@ -2,8 +2,6 @@ import type { Socket } from 'node:net';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
-import { fencedLock } from '../../src/index.js';
-import { PrismaClient } from '../generated/prisma/client.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
 /** Connections that note the statements that are sent. */
@@ -46,11 +44,8 @@ describeWithShop('a transaction under a lock', () => {
 
   test('begins with the admission: what came before it would take the snapshot', async () => {
     const sent: string[] = [];
-    const connectionString = inject('postgres').app;
-    const pool = new pg.Pool({ connectionString, Client: noting(sent) });
-    shop.closeLater(() => pool.end());
-    const plain = new PrismaClient({ adapter: new PrismaPg(pool) });
-    const prisma = plain.$extends(fencedLock({ redis: shop.redis(), rescue: new PrismaPg({ connectionString }) }));
+    const adapter = new PrismaPg(shop.pool({ Client: noting(sent) }));
+    const { prisma } = shop.client({ adapter, rescue: new PrismaPg({ connectionString: inject('postgres').app }) });
     const { id, key } = await shop.product(10);
     await prisma.$withLock(key, (tx) => tx.$queryRaw`SELECT ${id}::int AS id`);
     const admission = expect.stringMatching(/fenced_lock\.admit\(|^fenced_lock [0-9a-f]+$/);
