@@ -29,16 +29,6 @@ describeWithShop('with a Cluster', () => {
       for (const { id } of products) expect((await shop.row(id))?.quantity).toBe(9);
       expect([...holder.events, ...contender.events]).toEqual([]);
     });
-
-    test('the work of many is serial, on keys of every master', async () => {
-      const products = await Promise.all(Array.from({ length: 6 }, () => shop.product(20)));
-      const clients = [client(cluster()), client(cluster())];
-      const sales = products.flatMap(({ id, key }) =>
-        Array.from({ length: 20 }, (_, index) => clients[index % 2]?.prisma.$withLock(key, sale(id))),
-      );
-      await Promise.all(sales);
-      for (const { id } of products) expect((await shop.row(id))?.quantity).toBe(0);
-    });
   });
 
   function client({ site }: ClusterGroup) {

@@ -12,7 +12,7 @@ import {
   pgBouncerUnavailable,
   startPgBouncer,
 } from '../support/servers/index.js';
-import { describeWithShop, gate, Shop, type ShopClient, type ShopOptions } from '../support/shop.js';
+import { describeWithShop, gate, Shop, type ShopClient, type ShopOptions, sale } from '../support/shop.js';
 
 /** Fewer server connections than clients that want one: they pass from one to the other all the time. */
 const FEW = 3;
@@ -86,14 +86,7 @@ function throughPgBouncer(): void {
       const products = await Promise.all(Array.from({ length: 8 }, () => shop.product(100)));
       const sell = async (round: number) => {
         for (const [index, { id, key }] of products.entries()) {
-          await (buyers[(round + index) % 4] as ShopClient).$withLock(
-            key,
-            async (tx) => {
-              const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-              await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
-            },
-            { waitTime: 60_000 },
-          );
+          await (buyers[(round + index) % 4] as ShopClient).$withLock(key, sale(id), { waitTime: 60_000 });
         }
       };
       await Promise.all(Array.from({ length: 50 }, (_, round) => sell(round)));

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { admitByHand } from '../../support/admit-by-hand.js';
-import { FenceWorld, type Policy } from '../../support/fence-world.js';
+import { FenceWorld, guardSql, type Policy } from '../../support/fence-world.js';
 import { since } from '../../support/since.js';
 
 const TOKEN = 100;
@@ -184,10 +184,7 @@ describe.each(['allow', 'require', 'prove'] as const)('raw SQL under %s', (polic
     await admin.query(
       'CREATE TABLE people.heap (id int, fence bigint NOT NULL DEFAULT 0); GRANT ALL ON people.heap TO PUBLIC',
     );
-    await admin.query(`CREATE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON people.heap
-      FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard('fence', '${policy}');
-      CREATE TRIGGER zzz_fenced_lock_guard_truncate BEFORE TRUNCATE ON people.heap
-      FOR EACH STATEMENT EXECUTE FUNCTION fenced_lock.guard_truncate('${policy}')`);
+    await admin.query(guardSql('people.heap', 'fence', policy));
     const truncate = 'TRUNCATE people.heap';
     const fill = (fence: number) =>
       admin.query(

@@ -1,13 +1,10 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { describe, expect, inject, test } from 'vitest';
-import { fencedLock, type LockTx } from '../../../src/index.js';
-import { type Prisma, PrismaClient } from '../../generated/prisma/client.js';
+import type { LockTx } from '../../../src/index.js';
+import type { Prisma, PrismaClient } from '../../generated/prisma/client.js';
 import { describeOfEachKind, ofKind } from '../../support/client-kinds.js';
-import { FenceWorld } from '../../support/fence-world.js';
+import { FenceWorld, FRESHER } from '../../support/fence-world.js';
 import { describeWithShop, Shop, type ShopClient } from '../../support/shop.js';
-
-/** Above every token. */
-const FRESHER = 9_000_000_000_000_000_000n;
 
 interface Seen {
   readonly model: string | undefined;
@@ -26,9 +23,7 @@ describeWithShop('an extension of the client, and a model without a guard', () =
       return '$extends' in made ? made : (client as PrismaClient).$extends(made as never);
     };
     if (side === 'after') return apply(shop.client().prisma) as typeof prisma;
-    const plain = new PrismaClient({ adapter: new PrismaPg({ connectionString: inject('postgres').app }) });
-    shop.closeLater(() => plain.$disconnect());
-    return (apply(plain) as PrismaClient).$extends(fencedLock({ redis: shop.redis() })) as typeof prisma;
+    return shop.extend(apply(shop.unextended(new PrismaPg({ connectionString: inject('postgres').app }))));
   }
 
   test.each(SIDES)('applied %s: changes the values of an upsert once', async (side) => {
@@ -69,13 +64,11 @@ describeWithShop('an extension of the client, and a model without a guard', () =
     }));
     await shop.admin.query('UPDATE "Stock" SET fence = $2 WHERE id = $1', [id, FRESHER]);
     for (const write of ['updateMany', 'update', 'upsert'] as const) {
-      const stale = client.$withLock(key, async (tx) => {
-        if (write === 'updateMany') await tx.stock.updateMany({ where: { id }, data: { quantity: 9 } });
-        if (write === 'update') await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-        if (write === 'upsert') {
-          await tx.stock.upsert({ where: { id }, update: { quantity: 9 }, create: { product: key, quantity: 9 } });
-        }
-      });
+      const data = { quantity: 9 };
+      const args = write === 'upsert' ? { update: data, create: { product: key, ...data } } : { data };
+      const stale = client.$withLock(key, (tx) =>
+        (tx.stock[write] as (args: object) => Promise<unknown>)({ where: { id }, ...args }),
+      );
       await expect(stale, write).rejects.toMatchObject({ code: 'STALE_TOKEN', model: 'Stock' });
     }
     expect((await shop.row(id))?.quantity).toBe(10);

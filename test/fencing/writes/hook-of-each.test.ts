@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from 'vitest';
 import { processWide } from '../../../src/base/process-wide.js';
-import { fencedLock, InvalidOptionError } from '../../../src/index.js';
+import { InvalidOptionError } from '../../../src/index.js';
 import { describeOfEachKind, ofKind } from '../../support/client-kinds.js';
-import { describeWithShop, gate, Shop, type ShopClient } from '../../support/shop.js';
+import { describeWithShop, gate, Shop } from '../../support/shop.js';
 
 describeOfEachKind('transactions of one client on a model without a guard, at work at the same time', (kind) => {
   const shop = new Shop();
@@ -53,7 +53,7 @@ describeWithShop('a version of Prisma that does not tell the id of a transaction
         },
       },
     });
-    return extended.$extends(fencedLock({ redis: shop.redis(), ...options })) as unknown as ShopClient;
+    return shop.extend(extended, options);
   }
 
   test('is refused where a fenced model has no guard: a write would not find the fence of its transaction', async () => {
