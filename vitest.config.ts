@@ -75,17 +75,18 @@ export default defineConfig({
           name: 'slow',
           include: [SLOW],
           exclude: ['**/node_modules/**', FAULTS, INSTALL],
-          maxWorkers: 2,
+          // Their servers take most of the time to start, stop and fail.
+          maxWorkers: 3,
           sequence: { groupOrder: 2 },
         },
       },
       {
-        // Each has several servers and workers of its own.
+        // Each has several servers and workers of its own, and needs most of one core.
         test: {
           ...common,
           name: 'faults',
           include: [`${FAULTS}/*.test.ts`],
-          maxWorkers: 1,
+          maxWorkers: 2,
           sequence: { groupOrder: 3 },
         },
       },

@@ -313,7 +313,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'work begun again although admitted',
     file: 'src/transaction/transaction.ts',
     change: [['    if (admitted) {', '    if (false) {']],
-    tests: ['test/transaction/runs-once'],
+    tests: ['test/transaction/refused-commit'],
     why: 'What the work did elsewhere would be done twice.',
   },
   // G3: a key is given back when the outcome is known, by its holder alone, and to the one that is next.

@@ -1,6 +1,4 @@
-import { PrismaPg } from '@prisma/adapter-pg';
-import type pg from 'pg';
-import { expect, inject, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ClosedError, type Lock } from '../../src/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 
@@ -86,28 +84,6 @@ describeWithShop('hooks of a lock', () => {
     goOn.open();
     expect(await late.opened).toBeInstanceOf(ClosedError);
     expect(ran).toEqual(['afterRollback']);
-  });
-
-  test('a part of it was committed past the lock: onUnknown, and an error of the function is the cause', async () => {
-    const failure = new Error('and then');
-    const pool = shop.pool({ max: 1 });
-    let connection: pg.PoolClient | undefined;
-    pool.on('acquire', (client) => {
-      connection = client;
-    });
-    const rescue = new PrismaPg({ connectionString: inject('postgres').app });
-    const { prisma } = shop.client({ adapter: new PrismaPg(pool), rescue });
-    const { id, key } = await shop.product(10);
-    const ran: string[] = [];
-    const held = prisma.$withLock(key, async (tx, lock) => {
-      noting(ran, lock);
-      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-      await connection?.query('COMMIT');
-      throw failure;
-    });
-    await expect(held).rejects.toMatchObject({ code: 'INSIDE_TRANSACTION', cause: failure });
-    expect(ran).toEqual(['onUnknown']);
-    expect((await shop.row(id))?.quantity).toBe(9);
   });
 
   test('of each run that was rolled back and repeated run, too; afterCommit only of the one that committed', async () => {

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { expect, inject, test } from 'vitest';
+import { eventually } from '../support/eventually.js';
 import { proxied } from '../support/proxied.js';
 import { describeWithShop, gate, Shop, STAYS } from '../support/shop.js';
 
@@ -88,5 +89,30 @@ describeWithShop('a connection that is broken for the client alone', () => {
     );
     await expect(held).rejects.toThrow('no sale');
     expect((await shop.row(id))?.quantity).toBe(10);
+  });
+
+  test('keeps its lease while its ROLLBACK has no answer: the outcome is not known before', async () => {
+    const { prisma, proxy, events } = await proxied(shop, inject('postgres').app);
+    const { key } = await shop.product(10);
+    const held = prisma.$withLock(
+      key,
+      () => {
+        proxy.silence();
+        throw new Error('no sale');
+      },
+      { leaseTime: 1_200, timeout: 20_000 },
+    );
+    const refused = expect(held).rejects.toThrow('no sale');
+    const redis = shop.redis();
+    let [renewals, left] = [0, 0];
+    await eventually('the lease has been renewed for longer than its time', async () => {
+      const now = await redis.pttl(`fenced-lock:{${key}}:lease`);
+      if (now > left) renewals++;
+      left = now;
+      return renewals > 4;
+    });
+    proxy.resume();
+    await refused;
+    expect(events).toEqual([]);
   });
 });
