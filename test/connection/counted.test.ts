@@ -90,20 +90,3 @@ for (const [name, adapter] of Object.entries(ADAPTERS)) {
     });
   });
 }
-
-describeWithShop('a connection that a user of plain pg has of a fenced pool', () => {
-  test('counts as a transaction until it is given back, once, each time', async () => {
-    const pool = shop.pool({ max: 1 });
-    await clientOn(new PrismaPg(pool)).stock.count();
-    for (let time = 0; time < 2; time++) {
-      const client = await pool.connect();
-      const isOpen = isPlainTransactionOpen();
-      client.release();
-      expect([isOpen, isPlainTransactionOpen()]).toEqual([true, false]);
-      expect(() => client.release()).toThrow('already been released');
-    }
-    const broken = await pool.connect();
-    broken.release(true);
-    expect([pool.totalCount, isPlainTransactionOpen()]).toEqual([0, false]);
-  });
-});

@@ -2,7 +2,6 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
-import { fencedLock } from '../../src/index.js';
 import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -64,27 +63,6 @@ describeWithShop('docs/guides/other-extensions.md', () => {
     const { id: other } = await order(stockId);
     await page.prisma.order.delete({ where: { id: other } });
     expect(await quantityOf(other)).toBe(0);
-  });
-
-  test.each([
-    ['stays', 'before'],
-    ['is refused', 'behind'],
-  ])('what a soft delete writes on its own client %s, if it is applied %s `fencedLock`', async (_, side) => {
-    const { id: stockId, key } = await shop.product(10);
-    const { id } = await order(stockId);
-    const soft = (client: ShopClient) =>
-      client.$extends({
-        query: { order: { delete: ({ args }) => client.order.update({ ...args, data: { quantity: 0 } }) } },
-      }) as unknown as ShopClient;
-    const { plain, prisma } = shop.client();
-    const client =
-      side === 'before' ? soft(plain as never).$extends(fencedLock({ redis: shop.redis() })) : soft(prisma);
-    const held = client.$withLock(key, async (tx) => {
-      await tx.order.delete({ where: { id } });
-      throw new Error('no sale');
-    });
-    await expect(held).rejects.toThrow(side === 'before' ? 'no sale' : 'was not sent');
-    expect(await quantityOf(id)).toBe(side === 'before' ? 0 : 1);
   });
 
   test('its lock for a tenant sets the variable for all of its function, and for nothing else', async () => {
