@@ -1,8 +1,10 @@
-import { expect, inject, test } from 'vitest';
+import { PrismaPg } from '@prisma/adapter-pg';
+import { describe, expect, inject, test } from 'vitest';
 import { CommitUnknownError, type LockOptions, type LockTx, TransactionAbortedError } from '../../src/index.js';
 import { forget } from '../call/handle-work.js';
 import { busy } from '../support/busy.js';
 import { eventually } from '../support/eventually.js';
+import { PoollessPg } from '../support/poolless-pg.js';
 import { proxied } from '../support/proxied.js';
 import { type PostgresServer, startPostgres } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
@@ -34,18 +36,16 @@ describeWithShop('G3: released only when the outcome is known', () => {
     expect(seen.quantity).toBe(9);
   });
 
-  type Work = (tx: LockTx<ShopClient>, key: string) => unknown;
-  const caller = new AbortController();
+  type Work = (tx: LockTx<ShopClient>, key: string, caller: AbortController) => unknown;
   const ENDS: Record<string, readonly [Work, LockOptions?]> = {
     'a throw': [() => Promise.reject(new Error('no sale'))],
     'a timeout': [() => new Promise(() => {}), { timeout: 100 }],
     'a timeout in a statement': [(tx) => tx.$queryRaw`SELECT pg_sleep(20)::text`, { timeout: 100 }],
     "the caller's signal": [
-      () => {
+      (_, __, caller) => {
         caller.abort(new Error('no sale'));
         return new Promise(() => {});
       },
-      { signal: caller.signal },
     ],
     'a killed backend': [
       async (tx) => {
@@ -54,22 +54,28 @@ describeWithShop('G3: released only when the outcome is known', () => {
         await tx.stock.count();
       },
     ],
+    'a swallowed error of SQL': [(tx) => tx.$queryRaw`SELECT 1 / 0`.catch(() => {})],
     'a lost lease': [(_, key) => forget(shop, key).then(() => new Promise(() => {})), { leaseTime: 300 }],
   };
 
-  test.each(Object.entries(ENDS))(
-    'after %s it is rolled back, and the next one finds it so',
-    async (_, [work, options]) => {
+  describe.each<[string, (connectionString: string) => PrismaPg]>([
+    ['a pool of pg', (connectionString) => new PrismaPg({ connectionString })],
+    ['no pool of pg', (connectionString) => new PoollessPg({ connectionString })],
+  ])('with an adapter that has %s', (_, adapterOf) => {
+    test.each(Object.entries(ENDS))('after %s it is rolled back, and the next one finds it so', async (_, end) => {
       const { id, key } = await shop.product(10);
+      const caller = new AbortController();
       const sell = async (tx: LockTx<ShopClient>) => {
         await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-        await work(tx, key);
+        await end[0](tx, key, caller);
       };
-      await expect(shop.client().prisma.$withLock(key, sell, options)).rejects.toThrow();
+      const options = { signal: caller.signal, ...end[1] };
+      const { prisma } = shop.client({ adapter: adapterOf(app()) });
+      await expect(prisma.$withLock(key, sell, options)).rejects.toThrow();
       const after = await shop.client().prisma.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }));
       expect(after.quantity).toBe(10);
-    },
-  );
+    });
+  });
 
   test('a COMMIT that the server refuses is reported as rolled back, with what the server said', async () => {
     const { id, key } = await shop.product(10);

@@ -1,23 +1,20 @@
 import { Client } from 'pg';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, inject, test } from 'vitest';
 import { CommitWatcher } from '../../src/addons/testing/faults/commit-watcher.js';
-import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.js';
-import { type PostgresServer, startPostgres } from '../support/servers/index.js';
+import type { FaultProxy } from '../support/fault-proxy.js';
+import { proxyTo } from '../support/proxied.js';
 
-let server: PostgresServer;
+const { admin: direct } = inject('postgres');
+const table = `proxied_${process.pid}`;
 let proxy: FaultProxy;
-let direct: string;
-
-beforeAll(async () => {
-  server = await startPostgres();
-});
-afterAll(() => server.stop());
 
 beforeEach(async () => {
-  direct = await server.createDatabase();
-  await withClient(direct, (client) => client.query('CREATE TABLE stock ()'));
-  proxy = await startFaultProxy(server);
-  return () => proxy.close();
+  await withClient(direct, (client) => client.query(`CREATE TABLE ${table} ()`));
+  proxy = await proxyTo(direct);
+  return async () => {
+    await proxy.close();
+    await withClient(direct, (client) => client.query(`DROP TABLE ${table}`));
+  };
 });
 
 async function withClient<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
@@ -32,16 +29,12 @@ async function withClient<T>(url: string, work: (client: Client) => Promise<T>):
   }
 }
 
-const count = () =>
-  withClient(
-    direct,
-    async (client) => (await client.query('SELECT count(*)::int AS n FROM stock')).rows[0].n as number,
-  );
+const count = () => withClient(direct, async (client) => (await client.query(`SELECT FROM ${table}`)).rowCount);
 const through = <T>(work: (client: Client) => Promise<T>) => withClient(proxy.url(direct), work);
 
 async function insertAndCommit(client: Client, commit: () => Promise<unknown>): Promise<void> {
   await client.query('BEGIN');
-  await client.query('INSERT INTO stock DEFAULT VALUES');
+  await client.query(`INSERT INTO ${table} DEFAULT VALUES`);
   await commit();
 }
 
