@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } f
 import { TransactionAbortedError } from '../../src/index.js';
 import { sellOne } from '../call/handle-work.js';
 import { isOpen, LEASE, startHolder } from '../promises/holder.js';
+import { expectTold, LOST_COMMITS } from '../promises/lost-commits.js';
 import { busy } from '../support/busy.js';
 import { eventually } from '../support/eventually.js';
 import { proxied } from '../support/proxied.js';
@@ -162,26 +163,8 @@ function throughPgBouncer(): void {
       ['past PgBouncer', direct],
       ['through it', () => bouncer.url(direct())],
     ])('with the rescue connection %s', (_, rescueUrl) => {
-      test('a connection cut before COMMIT arrived is reported as rolled back', async () => {
-        const { id, key } = await shop.product(10);
-        const { prisma, proxy, events } = await proxied(shop, bouncer.url(direct()), {}, rescueUrl());
-        const cut = proxy.cutBeforeCommit();
-        const held = prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
-        await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
-        await cut;
-        expect((await shop.row(id))?.quantity).toBe(10);
-        expect(events).toContainEqual({ type: 'commit-resolved', key, outcome: 'aborted' });
-      });
-
-      test('a connection cut after COMMIT was done resolves with the result', async () => {
-        const { id, key } = await shop.product(10);
-        const { prisma, proxy, events } = await proxied(shop, bouncer.url(direct()), {}, rescueUrl());
-        const cut = proxy.cutAfterCommit();
-        const sold = await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
-        await cut;
-        expect(sold.quantity).toBe(9);
-        expect((await shop.row(id))?.quantity).toBe(9);
-        expect(events).toContainEqual({ type: 'commit-resolved', key, outcome: 'committed' });
+      test.each(Object.entries(LOST_COMMITS))('the caller is told what became of %s', async (_, loss) => {
+        await expectTold(shop, loss, bouncer.url(direct()), rescueUrl());
       });
     });
 

@@ -9,6 +9,7 @@ import { proxied } from '../support/proxied.js';
 import { type PostgresServer, startPostgres } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 import { setUpShop } from '../support/shop-database.js';
+import { expectTold, LOST_COMMITS } from './lost-commits.js';
 
 describeWithShop('G3: released only when the outcome is known', () => {
   const shop = new Shop();
@@ -91,51 +92,8 @@ describeWithShop('G3: released only when the outcome is known', () => {
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
-  test('a connection cut before COMMIT arrived is reported as rolled back', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma, proxy, events } = await proxied(shop, app());
-    const cut = proxy.cutBeforeCommit();
-    const held = prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
-    await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
-    await cut;
-    expect((await shop.row(id))?.quantity).toBe(10);
-    expect(events).toContainEqual({ type: 'commit-resolved', key, outcome: 'aborted' });
-  });
-
-  test('a connection cut after COMMIT was done resolves with the result', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma, proxy, events } = await proxied(shop, app());
-    const cut = proxy.cutAfterCommit();
-    const sold = await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
-    await cut;
-    expect(sold.quantity).toBe(9);
-    expect((await shop.row(id))?.quantity).toBe(9);
-    expect(events).toContainEqual({ type: 'commit-resolved', key, outcome: 'committed' });
-  });
-
-  test('a COMMIT that is never answered resolves with the result', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma, proxy } = await proxied(shop, app());
-    const hung = proxy.holdCommitReply();
-    const sold = await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }), {
-      timeout: 500,
-    });
-    await hung;
-    expect(sold.quantity).toBe(9);
-    expect((await shop.row(id))?.quantity).toBe(9);
-  });
-
-  test('a COMMIT that never arrives is rolled back, although its connection stays open', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma, proxy } = await proxied(shop, app());
-    proxy.onData('toServer', (_, seen) => (seen.commit ? 'hold' : 'forward'));
-    const held = prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }), {
-      timeout: 500,
-      // Postgres ends an idle transaction at about the lease time, and the outcome must be known before that.
-      leaseTime: 60_000,
-    });
-    await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
-    expect((await shop.row(id))?.quantity).toBe(10);
+  test.each(Object.entries(LOST_COMMITS))('the caller is told what became of %s', async (_, loss) => {
+    await expectTold(shop, loss, app());
   });
 
   test('a call that is struck while it waits for a connection settles, though that connection then goes silent', async () => {
