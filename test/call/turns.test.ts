@@ -6,26 +6,6 @@ import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.j
 describeWithShop('turns', () => {
   const shop = new Shop();
 
-  test('go to the callers of one process in the order in which they asked, and so they finish', async () => {
-    const { id, key } = await shop.product(64);
-    // On a busy machine the first turn may take seconds to begin.
-    const { prisma } = shop.client({ defaults: { waitTime: 60_000 } });
-    const finished: number[] = [];
-    const tokens: bigint[] = [];
-    await Promise.all(
-      Array.from({ length: 64 }, async (_, caller) => {
-        await prisma.$withLock(key, async (tx, { token }) => {
-          tokens[caller] = token;
-          await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
-        });
-        finished.push(caller);
-      }),
-    );
-    expect(finished).toEqual(Array.from({ length: 64 }, (_, caller) => caller));
-    expect(tokens).toEqual(tokens.toSorted((one, other) => (one < other ? -1 : 1)));
-    expect((await shop.row(id))?.quantity).toBe(0);
-  });
-
   interface Call {
     readonly asked: number;
     began?: number;

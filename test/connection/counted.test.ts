@@ -34,15 +34,6 @@ for (const [name, adapter] of Object.entries(ADAPTERS)) {
         });
         await expect(thrown).rejects.toThrow('open: true');
       },
-      'its COMMIT is refused': async (prisma) => {
-        const once = crypto.randomUUID();
-        const row = { key: once, token: 1n, before: 1, after: 1, worker: '', once };
-        const twice = prisma.$transaction(async (tx) => {
-          await tx.ledger.create({ data: row });
-          await tx.ledger.create({ data: row });
-        });
-        await expect(twice).rejects.toThrow();
-      },
       'its time is over': async (prisma) => {
         const [begun, late] = [gate(), gate()];
         const work = () => {
@@ -58,9 +49,6 @@ for (const [name, adapter] of Object.entries(ADAPTERS)) {
       'its session is ended': async (prisma) => {
         const ended = prisma.$transaction((tx) => tx.$queryRaw`SELECT pg_terminate_backend(pg_backend_pid())`);
         await expect(ended).rejects.toThrow();
-      },
-      'all operations of a list have run': async (prisma) => {
-        await prisma.$transaction([prisma.stock.count(), prisma.order.count()]);
       },
     };
 

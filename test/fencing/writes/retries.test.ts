@@ -51,22 +51,6 @@ describeWithShop('retries: the whole transaction again, under the same lease and
     expect(runs).toBe(4);
   });
 
-  test('a serialization failure', async () => {
-    const { id, key } = await shop.product(10);
-    let runs = 0;
-    await prisma.$withLock(
-      key,
-      async (tx) => {
-        const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-        if (++runs === 1) await shop.admin.query('UPDATE "Stock" SET quantity = 5 WHERE id = $1', [id]);
-        await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
-      },
-      { retries: 1, isolationLevel: 'RepeatableRead' },
-    );
-    expect(runs).toBe(2);
-    expect((await shop.row(id))?.quantity).toBe(4);
-  });
-
   test.each(['40001', '40P01'])('a conflict in a statement (%s), also under the token of a handle', async (code) => {
     const { id, key } = await shop.product(10);
     const runs: bigint[] = [];
