@@ -1,11 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import { DEFAULTS } from '../../src/options/options.js';
-
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+import { blocks, ROOT, read } from './page.js';
 
 function markdown(folder: string): string[] {
   return readdirSync(join(ROOT, folder), { withFileTypes: true, recursive: true })
@@ -14,10 +12,6 @@ function markdown(folder: string): string[] {
 }
 
 const DOCUMENTS = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...markdown('docs'), ...markdown('examples')];
-const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
-const blocks = (file: string) =>
-  [...read(file).matchAll(/^ *```ts\n([\s\S]*?)^ *```/gm)].map((match) => match[1] ?? '');
-
 /** Where the links of a page lead, from the root, and to which of its sections. */
 function links(file: string): { target: string; section: string }[] {
   return [...read(file).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)].map(([, target = '', section = '']) => ({
