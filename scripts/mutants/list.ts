@@ -137,11 +137,11 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'stale forgotten',
-    file: 'src/transaction/attempt.ts',
+    file: 'src/transaction/gate.ts',
     change: [
       [
-        'if (error instanceof StaleTokenError || error instanceof InvalidOptionError)',
-        'if (error instanceof InvalidOptionError)',
+        'if (named instanceof StaleTokenError || named instanceof InvalidOptionError)',
+        'if (named instanceof InvalidOptionError)',
       ],
     ],
     tests: ['test/promises/g2-rows'],
@@ -200,12 +200,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'COMMIT of a transaction that is none any more',
     file: 'src/transaction/attempt.ts',
-    change: [
-      [
-        '      await this.#innerEnd.find(connection, this.#admission);\n      this.#checkCommit();',
-        '      this.#checkCommit();',
-      ],
-    ],
+    change: [['      await gate.findEnd(connection);\n      this.#checkCommit();', '      this.#checkCommit();']],
     tests: ['test/transaction/ended-underneath'],
     why: 'The connection may answer well, and be in no transaction: its COMMIT succeeds, too.',
   },
@@ -288,7 +283,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'transaction control let through',
     file: 'src/transaction/gate.ts',
-    change: [['      if (refused !== undefined) throw refusal(refused, this.#leases.key);\n', '']],
+    change: [['      if (refused !== undefined) throw refusal(refused, leases.key);\n', '']],
     tests: ['test/transaction/traps'],
     only: 'would end the transaction',
     why: 'What came before it would be committed, whatever comes of the rest.',
@@ -399,7 +394,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'quorum: half of the nodes are enough',
     file: 'src/stores/majority.ts',
     change: [['Math.floor(nodes / 2) + 1', 'Math.max(1, Math.floor(nodes / 2))']],
-    tests: ['test/stores/quorum-rounds.slow', 'test/stores/quorum.slow'],
+    tests: ['test/stores/quorum-random.slow', 'test/stores/quorum.slow'],
     why: 'Two would have the key.',
   },
   {
@@ -411,7 +406,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'keys in the order of the call',
-    file: 'src/options/validate-call.ts',
+    file: 'src/options/arguments.ts',
     change: [['.sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)))', '']],
     tests: ['test/call/several-keys'],
     why: 'Two would wait for each other.',

@@ -1,7 +1,7 @@
 import { turnOfLoop } from '../base/clock.js';
 import { HookFailedError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
-import { runInside, scopeWith } from '../base/scope.js';
+import { runInside, scopes } from '../base/scope.js';
 import type { Outcome } from '../transaction/call.js';
 import type { DueHook, HeldLock } from './lock.js';
 
@@ -79,10 +79,7 @@ export class RunningHooks {
 
   /** Waits until no hook runs. Resolves to whether it waited. Called by a hook, it does not wait. */
   async idle(): Promise<boolean> {
-    for (let scope = scopeWith('hook'); scope !== undefined; scope = scope.outer) {
-      if (scope.inside.hook === this) return false;
-    }
-    if (this.#running.size === 0) return false;
+    if (this.#running.size === 0 || scopes().some(({ inside }) => inside.hook === this)) return false;
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
     return true;
   }

@@ -1,6 +1,6 @@
 import { ClosedError, type FencedLockError } from '../base/errors.js';
 import type { LazyAbort } from '../base/lazy-abort.js';
-import { checkHook } from '../options/validate-call.js';
+import { checkFunction } from '../options/arguments.js';
 import type { Outcome } from '../transaction/call.js';
 
 /** The lock, as the caller's function gets it. */
@@ -106,7 +106,7 @@ export class HeldLock implements Lock {
   }
 
   #register(name: HookName, fn: Hook['fn']): void {
-    checkHook(fn);
+    checkFunction(fn);
     if (this.#hasEnded) {
       throw new ClosedError(
         `\`${name}\` was called when the function of the lock had ended, so its hook would never run. Call it inside ` +

@@ -5,7 +5,7 @@ import type { FencedLockError, FencedLockErrorCode } from '../../src/index.js';
 import * as errors from '../../src/index.js';
 import { forget } from '../call/handle-work.js';
 import { proxied } from '../support/proxied.js';
-import { withDatabase, withUser } from '../support/servers/index.js';
+import { withDatabase } from '../support/servers/index.js';
 import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
 import { setUpShop } from '../support/shop-database.js';
 
@@ -184,7 +184,8 @@ describeWithShop('each error of docs/errors.md: its class, its code, and what be
     await own.admin.query(
       "DO $$ BEGIN CREATE ROLE stranger LOGIN PASSWORD 'x'; EXCEPTION WHEN duplicate_object THEN END $$",
     );
-    const { prisma } = own.client({ pool: { connectionString: withUser(url, 'stranger', 'x') } });
+    const stranger = Object.assign(new URL(url), { username: 'stranger', password: 'x' }).href;
+    const { prisma } = own.client({ pool: { connectionString: stranger } });
     const { inspect, history } = prisma.$locks;
     const message = expect.stringMatching(/^This role may not use .* GRANT that is missing/);
     for (const call of [
