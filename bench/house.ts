@@ -1,7 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
 import { PrismaClient } from '../test/generated/prisma/client.js';
-import type { Contestant, Seller, Surroundings } from './contestants/contestant.js';
+import { type Contestant, LEASE_TIME, type Seller, type Surroundings } from './contestants/contestant.js';
 
 /** Connections of all contestants, the same for each. */
 const POOL = 10;
@@ -16,14 +16,16 @@ export interface Site {
 /** What one process has: one client and one pool for each database, one connection to Redis. Opened when asked for. */
 export class House implements Surroundings {
   readonly site: Site;
+  readonly leaseTime: number;
   /** As its sessions are called in Postgres. */
   readonly name = `bench ${process.pid}`;
   readonly #shops = new Map<Contestant['shop'], PrismaClient>();
   readonly #sellers = new Map<string, Promise<Seller>>();
   #redis: Redis | undefined;
 
-  constructor(site: Site) {
+  constructor(site: Site, leaseTime = LEASE_TIME) {
     this.site = site;
+    this.leaseTime = leaseTime;
   }
 
   get prisma(): PrismaClient {

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { startPostgres, startRedis } from '../test/support/servers/index.js';
+import { type RedisServer, startPostgres, startRedis } from '../test/support/servers/index.js';
 import { setUpShop } from '../test/support/shop-database.js';
 import type { Contestant } from './contestants/contestant.js';
 import { House, type Site } from './house.js';
@@ -22,21 +22,31 @@ export class Stage {
   readonly house: House;
   /** A superuser's, to the database without a guard. */
   readonly adminUrl: string;
+  readonly redis: RedisServer;
   readonly #admins: Admins;
   readonly #stopping: () => Promise<unknown>;
   #products = 0;
 
-  private constructor(servers: string, site: Site, adminUrl: string, admins: Admins, stop: () => Promise<unknown>) {
+  private constructor(
+    servers: string,
+    site: Site,
+    adminUrl: string,
+    redis: RedisServer,
+    admins: Admins,
+    stop: () => Promise<unknown>,
+  ) {
     this.servers = servers;
     this.site = site;
     this.adminUrl = adminUrl;
+    this.redis = redis;
     this.#admins = admins;
     this.#stopping = stop;
     this.house = new House(site);
   }
 
-  static async start(): Promise<Stage> {
-    const [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
+  /** @param redisOf what starts its Redis */
+  static async start(redisOf: () => Promise<RedisServer> = startRedis): Promise<Stage> {
+    const [postgres, redis] = await Promise.all([startPostgres(), redisOf()]);
     const stop = () => Promise.all([postgres.stop(), redis.stop()]);
     try {
       const urls = { plain: postgres.url, guarded: await postgres.createDatabase() };
@@ -51,7 +61,7 @@ export class Stage {
       await admins.guarded.query(GUARD);
       const servers = `PostgreSQL ${postgres.version} (${postgres.kind}), Redis ${redis.version} (${redis.kind})`;
       const site = { plain, guarded, redis: redis.url };
-      return new Stage(servers, site, urls.plain, admins, stop);
+      return new Stage(servers, site, urls.plain, redis, admins, stop);
     } catch (error) {
       await stop();
       throw error;
@@ -71,7 +81,7 @@ export class Stage {
     );
     this.#products += count;
     const ids = rows.map(({ id }) => id).sort((a, b) => a - b);
-    return { ids, sold: () => this.#sold(shop, ids) };
+    return { ids, sold: () => this.#sold(shop, ids), lost: () => this.#lost(shop, ids) };
   }
 
   async stop(): Promise<void> {
@@ -87,10 +97,22 @@ export class Stage {
     );
     return Number(rows[0]?.sold);
   }
+
+  /** By one statement, so of one moment. */
+  async #lost(shop: Contestant['shop'], ids: readonly number[]): Promise<number> {
+    const { rows } = await this.#admins[shop].query<{ lost: string }>(
+      `SELECT (SELECT count(*) FROM "Order" WHERE "stockId" = ANY ($1)) - sum(${QUANTITY} - quantity) AS lost
+       FROM "Stock" WHERE id = ANY ($1)`,
+      [ids],
+    );
+    return Number(rows[0]?.lost);
+  }
 }
 
 export interface Rows {
   readonly ids: readonly number[];
   /** How many units are really gone from them. */
   sold(): Promise<number>;
+  /** How many orders of them have no unit that is gone: another write replaced theirs. */
+  lost(): Promise<number>;
 }

@@ -3,15 +3,19 @@ import type { PrismaClient } from '../../test/generated/prisma/client.js';
 
 /** How long every contestant may wait for its turn; ms. The default of `$withLock`. */
 export const WAIT_TIME = 10_000;
-/** How long every contestant's lease stands; ms. The default of `$withLock`. */
+/** How long every contestant's lease stands, unless its process says otherwise; ms. The default of `$withLock`. */
 export const LEASE_TIME = 5_000;
 
 /** One operation: lowers the quantity of the row `id` by one, under `key`. */
 export interface Sale {
   readonly key: string;
   readonly id: number;
+  /** Whose order the same transaction inserts. Without a buyer it inserts none. */
+  readonly buyer?: string;
   /** The turn is had; the work waits for what this returns. */
   began?(): Promise<void> | void;
+  /** The row is read and not yet written; the write waits for what this returns. */
+  hasRead?(): Promise<void> | void;
   /** The work is done; COMMIT comes next. */
   ended?(): void;
   /** The transaction has ended; the lock is given back next. */
@@ -23,6 +27,8 @@ export interface Surroundings {
   readonly prisma: PrismaClient;
   readonly redis: Redis;
   readonly site: { readonly redis: string };
+  /** How long each lease stands; ms. */
+  readonly leaseTime: number;
   shop(name: Contestant['shop']): PrismaClient;
 }
 
@@ -41,6 +47,8 @@ export interface Contestant {
 export interface Seller {
   /** Rejects if the sale was not made. */
   sell(sale: Sale): Promise<void>;
+  /** Whether this error of `sell` leaves open if the sale was made. */
+  isUnknown?(error: unknown): boolean;
   close(): Promise<void> | void;
 }
 
@@ -50,13 +58,28 @@ interface Tx {
     findUniqueOrThrow(args: { where: { id: number } }): Promise<{ quantity: number }>;
     update(args: { where: { id: number }; data: { quantity: number } }): Promise<unknown>;
   };
+  readonly order: {
+    create(args: { data: { stockId: number; buyer: string; quantity: number } }): Promise<unknown>;
+  };
 }
 
-/** The work of all of them: read the row, and write what follows from what was read. */
-export async function work(tx: Tx, { id, began, ended }: Sale): Promise<void> {
+/** The order of a sale that has a buyer. */
+export async function placeOrder(tx: Pick<Tx, 'order'>, stockId: number, buyer: string): Promise<void> {
+  await tx.order.create({ data: { stockId, buyer, quantity: 1 } });
+}
+
+/**
+ * The work of all of them: read the row, and write what follows from what was read. `check` throws if the contestant has
+ * heard meanwhile that its lock is lost.
+ */
+export async function work(tx: Tx, sale: Sale, check?: () => void): Promise<void> {
+  const { id, buyer, began, hasRead, ended } = sale;
   await began?.();
   const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+  if (hasRead !== undefined) await hasRead();
+  check?.();
   await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+  if (buyer !== undefined) await placeOrder(tx, id, buyer);
   ended?.();
 }
 

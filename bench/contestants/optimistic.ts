@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Contestant, nothing, WAIT_TIME } from './contestant.js';
+import { type Contestant, nothing, placeOrder, WAIT_TIME } from './contestant.js';
 
 /** Before the next try, at random up to this, so that those who met do not meet again; ms. */
 const LONGEST_PAUSE = 20;
@@ -12,15 +12,17 @@ export const optimistic: Contestant = {
   waits: 'nowhere',
   shop: 'plain',
   open: ({ prisma }) => ({
-    async sell({ id, began, ended, releases }) {
+    async sell({ id, buyer, began, hasRead, ended, releases }) {
       const giveUp = performance.now() + WAIT_TIME;
       const attempt = () =>
         prisma.$transaction(async (tx) => {
           await began?.();
           const { quantity, fence } = await tx.stock.findUniqueOrThrow({ where: { id } });
+          if (hasRead !== undefined) await hasRead();
           const data = { quantity: quantity - 1, fence: fence + 1n };
           const { count } = await tx.stock.updateMany({ where: { id, fence }, data });
           if (count === 0) throw new Conflict('somebody else was faster');
+          if (buyer !== undefined) await placeOrder(tx, id, buyer);
           ended?.();
         });
       for (;;) {

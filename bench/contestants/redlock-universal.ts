@@ -1,5 +1,5 @@
 import { createLock, IoredisAdapter } from 'redlock-universal';
-import { type Contestant, LEASE_TIME, nothing, WAIT_TIME, work } from './contestant.js';
+import { type Contestant, nothing, WAIT_TIME, work } from './contestant.js';
 
 const RETRY_DELAY = 100;
 
@@ -8,18 +8,18 @@ export const redlockUniversal: Contestant = {
   name: 'redlock-universal',
   waits: 'redis',
   shop: 'plain',
-  open({ prisma, redis }) {
+  open({ prisma, redis, leaseTime }) {
     const adapter = new IoredisAdapter(redis);
     return {
       sell: (sale) =>
         createLock({
           adapter,
           key: `redlock-universal:${sale.key}`,
-          ttl: LEASE_TIME,
+          ttl: leaseTime,
           retryDelay: RETRY_DELAY,
           retryAttempts: WAIT_TIME / RETRY_DELAY,
-        }).using(async () => {
-          await prisma.$transaction((tx) => work(tx, sale));
+        }).using(async (signal) => {
+          await prisma.$transaction((tx) => work(tx, sale, () => signal.throwIfAborted()));
           sale.releases?.();
         }),
       close: nothing,

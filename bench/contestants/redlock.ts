@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 // @ts-expect-error: what it exports hides its own types from NodeNext
 import Redlock from 'redlock';
-import { type Contestant, LEASE_TIME, nothing, WAIT_TIME, work } from './contestant.js';
+import { type Contestant, nothing, WAIT_TIME, work } from './contestant.js';
 
 interface Locks {
   on(event: 'error', listener: (error: Error) => void): unknown;
@@ -15,7 +15,7 @@ export const redlock: Contestant = {
   name: 'redlock',
   waits: 'redis',
   shop: 'plain',
-  open({ prisma, redis }) {
+  open({ prisma, redis, leaseTime }) {
     const Locks = Redlock as new (clients: Redis[], settings: object) => Locks;
     const locks = new Locks([redis], {
       retryCount: WAIT_TIME / RETRY_DELAY,
@@ -25,8 +25,8 @@ export const redlock: Contestant = {
     locks.on('error', nothing);
     return {
       sell: (sale) =>
-        locks.using([`redlock:${sale.key}`], LEASE_TIME, async () => {
-          await prisma.$transaction((tx) => work(tx, sale));
+        locks.using([`redlock:${sale.key}`], leaseTime, async (signal) => {
+          await prisma.$transaction((tx) => work(tx, sale, () => signal.throwIfAborted()));
           sale.releases?.();
         }),
       close: nothing,
