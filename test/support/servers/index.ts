@@ -9,7 +9,13 @@ export { type ClusterGroup, startCluster } from './cluster.js';
 export { startOne, startQuorum, valkeyUnavailable } from './independent.js';
 export { applyMigrations } from './migrate.js';
 export { type PgBouncer, pgBouncerFollowsPrepared, pgBouncerUnavailable, startPgBouncer } from './pgbouncer.js';
-export { type FailoverGroup, groupsUnavailable, type RedisGroup, type RedisServer } from './redis-group.js';
+export {
+  type FailoverGroup,
+  groupsUnavailable,
+  type RedisGroup,
+  type RedisServer,
+  startAll,
+} from './redis-group.js';
 export { startSentinelGroup } from './sentinel.js';
 export { moveClock, wallClock, wallClocksUnavailable } from './wall-clock.js';
 
