@@ -8,15 +8,11 @@ export const CALLERS = 4;
 const ANSWER_WITHIN = 15_000;
 /** tsx compiles a process first, on a machine that may be busy; ms. */
 const READY_WITHIN = 60_000;
-/** If no sale of a process has read its row for so long, it is not frozen; ms. */
+/** A process none of whose sales has read its row for so long stands still itself; ms. */
 const MIDDLE_WITHIN = 5_000;
-/** After the last answer, until the process says that it is done; ms. */
-const DONE_WITHIN = ANSWER_WITHIN + 5_000;
 const FOR_EVER = 2 ** 31 - 1;
-/** Of what a process wrote before it died. */
-const LINES_KEPT = 12;
 
-type Selling = Omit<Task, 'name' | 'callers' | 'answerWithin'>;
+type Selling = Pick<Task, 'site' | 'contestant' | 'id' | 'leaseTime'>;
 
 /** The processes that sell, and what their callers were told. One that ends is replaced. */
 export class Crew {
@@ -37,7 +33,7 @@ export class Crew {
   static async start(selling: Selling): Promise<Crew> {
     const crew = new Crew(selling);
     try {
-      await Promise.all(Array.from({ length: PROCESSES }, (_, place) => crew.#hire(place)));
+      await Promise.all(Array.from({ length: PROCESSES }, (_, place) => crew.hire(place)));
       return crew;
     } catch (error) {
       await crew.kill();
@@ -45,66 +41,43 @@ export class Crew {
     }
   }
 
-  /** The process of this place stands still in the middle of a sale until `over`. Resolves to whether it did. */
-  async freeze(place: number, over: () => Promise<unknown>): Promise<boolean> {
-    const worker = await this.#places[place];
-    if (worker === undefined) return false;
+  /** Lets something happen while a sale of this process has read and not yet written. Resolves to whether one was there. */
+  async inTheMiddle(place: number, happens: (worker: Worker) => Promise<unknown>): Promise<boolean> {
+    const worker = await (this.#places[place] as Promise<Worker>);
     command(worker, 'wait');
     try {
       await worker.next('in the middle', { within: MIDDLE_WITHIN });
-      worker.freeze();
-      await over();
-      return true;
     } catch {
-      return false;
-    } finally {
       command(worker, 'go on');
-      worker.thaw();
+      return false;
     }
-  }
-
-  /** The process of this place crashes. Resolves when another one sells in its place. */
-  async replace(place: number): Promise<boolean> {
-    const worker = await this.#places[place];
-    await worker?.kill();
-    await this.#hire(place);
+    await happens(worker);
+    command(worker, 'go on');
+    worker.thaw();
     return true;
   }
 
-  /** Lets all sales end that have begun. */
-  async stop(): Promise<void> {
-    this.#isOver = true;
-    const working = await Promise.all(this.#places);
-    for (const worker of working) command(worker, 'stop');
-    await Promise.allSettled(working.map((worker) => worker.next('done', { within: DONE_WITHIN })));
-    await this.kill();
-    await Promise.all(this.#heard);
-  }
-
-  async kill(): Promise<void> {
-    this.#isOver = true;
-    await Promise.all(this.#all.map((worker) => worker.kill()));
-  }
-
-  #hire(place: number): Promise<Worker> {
+  /** A new process in this place. Resolves when it sells. */
+  hire(place: number): Promise<Worker> {
     const hired = this.#start(place);
-    this.#places[place] = hired;
     // Whoever wants it next hears of it.
     hired.catch(() => {});
+    this.#places[place] = hired;
     return hired;
   }
 
   async #start(place: number): Promise<Worker> {
     const name = `${place}.${this.#all.length}`;
-    const task: Task = { ...this.#selling, callers: CALLERS, answerWithin: ANSWER_WITHIN, name };
+    const task: Task = { ...this.#selling, name, callers: CALLERS, answerWithin: ANSWER_WITHIN };
     const worker = startWorker(new URL('shop.worker.ts', import.meta.url), [JSON.stringify(task)]);
     this.#all.push(worker);
     await worker.next('ready', { within: READY_WITHIN });
     this.#heard.push(this.#hear(worker));
     void worker.exited.then(({ signal }) => {
+      // Those that we end are killed.
       if (this.#isOver || signal === 'SIGKILL') return;
-      this.died.push(worker.output.trim().split('\n').slice(-LINES_KEPT).join('\n'));
-      this.#hire(place);
+      this.died.push(worker.output.trim());
+      this.hire(place);
     });
     return worker;
   }
@@ -115,6 +88,21 @@ export class Crew {
     } catch {
       // It has ended, and all that it said is heard.
     }
+  }
+
+  /** Resolves when every sale that has begun has ended, or hangs. */
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    const working = await Promise.all(this.#places);
+    for (const worker of working) command(worker, 'stop');
+    await Promise.allSettled(working.map((worker) => worker.next('done', { within: 2 * ANSWER_WITHIN })));
+    await this.kill();
+    await Promise.all(this.#heard);
+  }
+
+  async kill(): Promise<void> {
+    this.#isOver = true;
+    await Promise.all(this.#all.map((worker) => worker.kill()));
   }
 }
 

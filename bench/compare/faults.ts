@@ -1,60 +1,79 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { askServer, type RedisServer } from '../../test/support/servers/index.js';
+import type { Worker } from '../../test/support/worker.js';
 import { seeded } from '../measure/random.js';
-import { type Crew, PROCESSES } from './crew.js';
+import { PROCESSES } from './crew.js';
 
 /** What can be hurt. */
 export interface Scene {
   readonly redis: RedisServer;
-  readonly crew: Crew;
+  /** A process; one of its sales has read its row, and writes when the fault is over. */
+  readonly worker: Worker;
   /** How long the faults last that end by themselves; ms. */
   readonly lasts: number;
   /** Ends all sessions of the processes in Postgres. */
   endSessions(): Promise<unknown>;
+  /** Starts a process in place of this one. */
+  replace(): Promise<unknown>;
 }
 
 export interface Fault {
   readonly name: string;
-  /** At the process of this place, if it strikes one. Resolves when it is over, to whether it struck. */
-  strike(scene: Scene, place: number): Promise<boolean>;
+  strike(scene: Scene): Promise<unknown>;
 }
 
-const certainly = (strike: (scene: Scene) => Promise<unknown>) => async (scene: Scene) => {
-  await strike(scene);
-  return true;
-};
+/** Until the others are connected again, and may have taken the lock; ms. */
+const NOTICE = 300;
 
 export const processFrozen: Fault = {
   name: 'process frozen',
-  strike: ({ crew, lasts }, place) => crew.freeze(place, () => sleep(lasts)),
+  async strike({ worker, lasts }) {
+    worker.freeze();
+    await sleep(lasts);
+  },
 };
 
 export const FAULTS: readonly Fault[] = [
   processFrozen,
-  { name: 'process killed', strike: ({ crew }, place) => crew.replace(place) },
-  { name: 'Redis flushed', strike: certainly(({ redis }) => askServer(redis.url, 'FLUSHALL')) },
+  {
+    name: 'process killed',
+    async strike({ worker, replace }) {
+      await worker.kill();
+      await replace();
+    },
+  },
+  {
+    name: 'Redis flushed',
+    async strike({ redis }) {
+      await askServer(redis.url, 'FLUSHALL');
+      await sleep(NOTICE);
+    },
+  },
   {
     name: 'Redis restarted empty',
-    strike: certainly(async ({ redis }) => {
+    async strike({ redis }) {
       await redis.killHard();
       await redis.start();
-    }),
+      await sleep(NOTICE);
+    },
   },
   {
     name: 'Redis frozen',
-    strike: certainly(async ({ redis, lasts }) => {
+    async strike({ redis, lasts }) {
       redis.freeze();
       await sleep(lasts);
       redis.thaw();
-    }),
+      await sleep(NOTICE);
+    },
   },
-  { name: 'connections ended', strike: certainly(({ endSessions }) => endSessions()) },
+  { name: 'connections ended', strike: ({ endSessions }) => endSessions() },
 ];
 
 export interface Strike {
   /** Since the start; ms. */
   readonly at: number;
   readonly fault: Fault;
+  /** Of the process. */
   readonly place: number;
 }
 

@@ -15,7 +15,7 @@ export interface Comparison extends Terms {
 
 /** For the documentation. */
 export function markdown({ outcomes, seed, seconds, strikes, servers }: Comparison): string {
-  const head = ['way', 'sales', 'lost', ...CAUSES, 'told wrong', 'no answer', 'process died', 'standstill, s'];
+  const head = ['way', 'sales', 'faults', 'lost', ...CAUSES, 'told wrong', 'no answer', 'standstill, s'];
   const rows = [head, head.map((_, index) => (index === 0 ? '---' : '---:')), ...outcomes.map(row)];
   const faults = counts(strikes.map(({ fault }) => fault.name)).join(', ');
   return [
@@ -26,8 +26,15 @@ export function markdown({ outcomes, seed, seconds, strikes, servers }: Comparis
   ].join('\n');
 }
 
-function row({ contestant, sales, lost, wrong, hung, died, standstill }: Outcome): string[] {
-  const counted = [sales, total(lost), ...CAUSES.map((cause) => lost[cause] ?? 0), wrong.length, hung, died.length];
+function row({ contestant, sales, struck, lost, wrong, unanswered, standstill }: Outcome): string[] {
+  const counted = [
+    sales,
+    struck.length,
+    total(lost),
+    ...CAUSES.map((cause) => lost[cause] ?? 0),
+    wrong.length,
+    unanswered,
+  ];
   return [named(contestant), ...counted.map(String), standstill.toFixed(1)];
 }
 

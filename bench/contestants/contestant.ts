@@ -69,15 +69,17 @@ export async function placeOrder(tx: Pick<Tx, 'order'>, stockId: number, buyer: 
 }
 
 /**
- * The work of all of them: read the row, and write what follows from what was read. `check` throws if the contestant has
- * heard meanwhile that its lock is lost.
+ * The work of all of them: read the row, and write what follows from what was read. After a pause `check` throws if
+ * the contestant has heard meanwhile that its lock is lost.
  */
 export async function work(tx: Tx, sale: Sale, check?: () => void): Promise<void> {
   const { id, buyer, began, hasRead, ended } = sale;
   await began?.();
   const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-  if (hasRead !== undefined) await hasRead();
-  check?.();
+  if (hasRead !== undefined) {
+    await hasRead();
+    check?.();
+  }
   await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
   if (buyer !== undefined) await placeOrder(tx, id, buyer);
   ended?.();

@@ -1,0 +1,18 @@
+import { InvalidArgumentError } from 'commander';
+import type { Contestant } from './contestants/contestant.js';
+import { contestantOf } from './contestants/index.js';
+
+/** Their names, with commas between them. */
+export function contestantsIn(text: string): Contestant[] {
+  try {
+    return text.split(',').map(contestantOf);
+  } catch (error) {
+    throw new InvalidArgumentError((error as Error).message);
+  }
+}
+
+export function wholeNumber(text: string): number {
+  const number = Number(text);
+  if (!Number.isSafeInteger(number) || number < 0) throw new InvalidArgumentError('It must be a whole number.');
+  return number;
+}
