@@ -5,7 +5,7 @@ import { seeded } from '../measure/random.js';
 import { PROCESSES } from './crew.js';
 
 /** What can be hurt. */
-export interface Scene {
+interface Scene {
   readonly redis: RedisServer;
   /** A process; one of its sales has read its row, and writes when the fault is over. */
   readonly worker: Worker;

@@ -39,6 +39,8 @@ export interface Told extends WorkerMessage {
 
 /** Of each sale, between its read and its write; ms. */
 const THINKS = 2;
+/** Between two callers that come for one sale each: some locks that have expired are noticed by newcomers alone; ms. */
+const NEWCOMER_EVERY = 500;
 /** A caller that is refused at once would otherwise do nothing but ask; ms. */
 const PAUSE = 20;
 
@@ -49,6 +51,7 @@ house.redis.on('error', () => {});
 const seller = await house.seller(contestantOf(contestant));
 
 let selling = true;
+let sales = 0;
 let waits = false;
 let goOn = () => {};
 
@@ -61,19 +64,25 @@ process.on('message', ({ type }: Order) => {
 process.on('SIGINT', () => {});
 
 process.send?.({ type: 'ready' });
-await Promise.all(Array.from({ length: callers }, (_, caller) => sellAll(caller)));
+await Promise.all([...Array.from({ length: callers }, comeAgain), newcomers()]);
 process.send?.({ type: 'done' });
 
-async function sellAll(caller: number): Promise<void> {
-  for (let count = 0; selling; count++) {
-    const told = await sell(`${name}.${caller}.${count}`);
-    process.send?.(told);
-    if (told.outcome !== 'sold') await sleep(PAUSE);
+async function comeAgain(): Promise<void> {
+  while (selling) {
+    if ((await sell()) !== 'sold') await sleep(PAUSE);
   }
 }
 
-async function sell(buyer: string): Promise<Told> {
-  const told = (outcome: Told['outcome'], error?: unknown): Told => ({
+async function newcomers(): Promise<void> {
+  const all: Array<Promise<unknown>> = [];
+  for (; selling; await sleep(NEWCOMER_EVERY)) all.push(sell());
+  await Promise.all(all);
+}
+
+/** Resolves to what its caller was told. */
+async function sell(): Promise<Told['outcome']> {
+  const buyer = `${name}.${sales++}`;
+  const saying = (outcome: Told['outcome'], error?: unknown): Told => ({
     type: 'told',
     buyer,
     outcome,
@@ -81,13 +90,15 @@ async function sell(buyer: string): Promise<Told> {
     ...(error !== undefined && { error: `${nameOf(error)}: ${(error as Error).message?.trim().split('\n').at(-1)}` }),
   });
   const answered = new AbortController();
-  const hung = sleep(answerWithin, told('hung'), { signal: answered.signal }).catch(() => told('hung'));
+  const waited = sleep(answerWithin, undefined, { signal: answered.signal }).catch(() => {});
   const sold = seller.sell({ key: `stock:${id}`, id, buyer, hasRead: think }).then(
-    () => told('sold'),
-    (error: unknown) => told(seller.isUnknown?.(error) ? 'unknown' : 'failed', error),
+    () => saying('sold'),
+    (error: unknown) => saying(seller.isUnknown?.(error) ? 'unknown' : 'failed', error),
   );
   try {
-    return await Promise.race([sold, hung]);
+    const told = await Promise.race([sold, waited.then(() => saying('hung'))]);
+    process.send?.(told);
+    return told.outcome;
   } finally {
     answered.abort();
   }
