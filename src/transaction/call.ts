@@ -77,8 +77,6 @@ export type Outcome =
 interface Handover {
   /** Called when the work of this attempt has ended and may commit: tells the next process. */
   hint(): void;
-  /** Called when the work may run again. Its next transaction has to get the key's row before those of further callers. */
-  runsAgain(): void;
   /** Called when the transaction has committed. Idempotent; never throws. */
   release(): void;
 }

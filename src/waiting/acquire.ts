@@ -50,9 +50,8 @@ export class AcquireLoop {
   #present: (Denial & { readonly since: number; readonly expiresAt: number }) | undefined;
   /** The id under which the store knows this process while it waits. */
   #holder = '';
-  /** The error of the last look, if it failed, and how many have failed in a row. */
+  /** The error of the last look, if it failed. */
   #lookError: unknown;
-  #failedLooks = 0;
   /** Made at the first failed look or split vote: most calls have none. */
   #backoff: Backoff | undefined;
   /** Whether another process has had the key since this one first asked for it. */
@@ -75,11 +74,6 @@ export class AcquireLoop {
     // A look without an answer for this long may never get one.
     const silentFor = Math.round(now() - this.#inFlightSince);
     return this.#lookError ?? (silentFor > SILENT ? new Error(`there was no answer for ${silentFor} ms`) : undefined);
-  }
-
-  /** How many looks in a row have failed, with the one in flight. */
-  get failedLooks(): number {
-    return this.#failedLooks + (Number.isFinite(this.#inFlightSince) ? 1 : 0);
   }
 
   /** Whether another process had the key when this one first asked for the lease that it has acquired last. */
@@ -127,7 +121,6 @@ export class AcquireLoop {
    */
   async acquire(): Promise<Lease | undefined> {
     this.#holder = randomUUID();
-    this.#failedLooks = 0;
     this.#wasElsewhere = false;
     this.#backoff = undefined;
     // Whether the store may have this process in its queue, or may have granted the lease in a lost reply.
@@ -232,7 +225,6 @@ export class AcquireLoop {
   #onFailed(error: unknown, first: Waiter): number {
     this.#dependencies.emit({ type: 'look-failed', key: this.#key, error });
     this.#lookError = error;
-    this.#failedLooks++;
     const pause = this.#nextPause();
     // Refuse one caller only and ask again for the next: the cause may have been repaired by then.
     return isDenial(error) ? this.#refuse(first, error) : pause;
@@ -241,7 +233,6 @@ export class AcquireLoop {
   #noteAnswer(): void {
     this.#present = undefined;
     this.#lookError = undefined;
-    this.#failedLooks = 0;
   }
 
   #refuse(waiter: Waiter, cause: unknown): number {

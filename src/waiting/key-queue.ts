@@ -6,7 +6,7 @@ import { Lease } from './lease.js';
 import type { Turn } from './lease-set.js';
 import type { Renewal } from './renewal.js';
 import type { LeaseRequest } from './request.js';
-import { Line, Waiter } from './waiter.js';
+import { Line, type TurnUser, Waiter } from './waiter.js';
 
 /** What all queues of a client share. */
 export interface QueueDependencies extends AcquireDependencies {
@@ -50,8 +50,6 @@ export class KeyQueue {
    * Turns whose outcome is unknown: the present one, and those that passed the key on and still wait for their COMMIT.
    */
   #turns = 0;
-  /** How many of them have passed the key on and may run again, because their COMMIT was refused. */
-  #runAgain = 0;
   /** The turn that began last. */
   #lastTurn = { beganAt: 0, isOfHandle: false };
   /** From when the key passes to no caller of this process before the store has said that no other process waits. */
@@ -72,10 +70,10 @@ export class KeyQueue {
     return this.#line.size;
   }
 
-  /** Resolves to the caller's turn. */
-  enter(request: LeaseRequest): Promise<Turn> {
+  /** Resolves to what `user` makes of the caller's turn, or to the turn. */
+  enter<R>(request: LeaseRequest, user: TurnUser<R> | undefined): Promise<R> {
     return new Promise((resolve) => {
-      const waiter = new Waiter(request, this.#line, resolve);
+      const waiter = new Waiter(request, this.#line, user, resolve as (result: unknown) => void);
       if (this.#state === 'new') void this.#acquire();
       else waiter.startWaiting();
       // Another process may have resumed the handle since: callers would wait here until its next renewal.
@@ -95,9 +93,8 @@ export class KeyQueue {
   }
 
   #timeoutError(waitTime: number): LockTimeoutError | LockUnavailableError {
-    const { failure, failedLooks, seen } = this.#acquireLoop;
-    if (failure !== undefined)
-      return new LockUnavailableError(this.key, failure, { within: waitTime, tries: failedLooks });
+    const { failure, seen } = this.#acquireLoop;
+    if (failure !== undefined) return new LockUnavailableError(this.key, failure, { within: waitTime });
     return new LockTimeoutError(this.key, `${waitTime} ms`, undefined, this.#ownHolder() ?? seen);
   }
 
@@ -161,16 +158,13 @@ export class KeyQueue {
   #newTurn(lease: Lease, via: LockVia, isOfHandle: boolean): Turn {
     this.#turns++;
     this.#lastTurn = { beganAt: now(), isOfHandle };
-    let state: 'working' | 'passed' | 'runs again' | 'ended' = 'working';
+    let state: 'working' | 'passed' | 'ended' = 'working';
     return {
       lease,
       via,
       pass: (take) => {
         const next = this.#line.first;
-        // A turn that runs again waits for the key's row. An admission that is sent with this COMMIT would get the row first, and so
-        // would each later one.
-        if (state !== 'working' || this.#runAgain > 0 || next === undefined) return undefined;
-        if (!this.#mayPassTo(next, lease)) return undefined;
+        if (state !== 'working' || next === undefined || !this.#mayPassTo(next, lease)) return undefined;
         const taken = take(next.request, lease);
         if (taken === undefined) return undefined;
         state = 'passed';
@@ -180,17 +174,10 @@ export class KeyQueue {
       hint: () => {
         if (state === 'working') this.#hint(lease);
       },
-      runsAgain: () => {
-        // Nobody has begun behind a turn that has not passed the key on.
-        if (state !== 'passed') return;
-        state = 'runs again';
-        this.#runAgain++;
-      },
       alone: () => this.#turns === 1,
       look: () => this.#dependencies.renewal.look(lease),
       end: () => {
         if (state === 'ended') return;
-        if (state === 'runs again') this.#runAgain--;
         state = 'ended';
         this.#turns--;
         // Only when the outcome of every turn is known, even if a later turn ends first.

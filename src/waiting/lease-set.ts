@@ -1,4 +1,5 @@
 import type { LockLostError } from '../base/errors.js';
+import { LazyAbort } from '../base/lazy-abort.js';
 import type { LockVia } from '../base/messages.js';
 import type { Lease, LeaseUser } from './lease.js';
 import type { LeaseRequest } from './request.js';
@@ -15,8 +16,6 @@ export interface Turn {
   pass<T>(take: (next: LeaseRequest, lease: Lease) => T | undefined): T | undefined;
   /** Called before COMMIT is sent: tells the next process, which opens its transaction. */
   hint(): void;
-  /** Called when its work may run again, because its COMMIT was refused. Until it ends, no turn behind it passes the key on. */
-  runsAgain(): void;
   /** Whether no other turn uses this lease. The previous turn may still wait for its COMMIT. */
   alone(): boolean;
   /** Asks the store now, and marks a missing lease as lost. Resolves to whether it is gone. */
@@ -118,11 +117,6 @@ export class LeaseSet {
     if (this.#turns.length === 1) this.#turns[0]?.hint();
   }
 
-  /** Called when the work may run again, because its COMMIT was refused. */
-  runsAgain(): void {
-    for (const turn of this.#turns) turn.runsAgain();
-  }
-
   /** Called when another process may take the leases over by their holder ids, or from them. */
   show(): void {
     for (const { lease } of this.#turns) lease.show();
@@ -134,28 +128,43 @@ export class LeaseSet {
   }
 }
 
+/** Where a call waits for the leases of its other keys. */
+interface Room {
+  enter(key: string, request: LeaseRequest): Promise<Turn>;
+}
+
 /** Takes a lease of all other keys, or of none. `first` is the turn of the first key. */
 export function withOthers(
   first: Turn,
-  room: { enter(key: string, request: LeaseRequest): Promise<Turn> },
+  room: Room,
   keys: readonly string[],
   request: LeaseRequest,
 ): LeaseSet | Promise<LeaseSet> {
-  return keys.length === 1
-    ? new LeaseSet([first])
-    : withEach([first], (key) => room.enter(key, request), keys.slice(1));
+  return keys.length === 1 ? new LeaseSet([first]) : withEach(first, room, keys.slice(1), request);
 }
 
-async function withEach(
-  turns: Turn[],
-  enter: (key: string) => Promise<Turn>,
-  others: readonly string[],
-): Promise<LeaseSet> {
+/** If a lease is lost while the others are waited for, the waiting ends. */
+async function withEach(first: Turn, room: Room, others: readonly string[], request: LeaseRequest): Promise<LeaseSet> {
+  const turns = [first];
+  // Not AbortSignal.any(): the caller's signal, which may live as long as the process, would keep a reference to each result.
+  const abort = new LazyAbort();
+  const unfollow = abort.follow(request.options.signal);
+  const user = { lost: (loss: LockLostError) => abort.abort(loss) };
+  const { deadline, mayShare, preopen } = request;
+  const options = { ...request.options, signal: abort.signal };
   try {
-    for (const key of others) turns.push(await enter(key));
+    for (const key of others) {
+      const { lease } = turns.at(-1) as Turn;
+      lease.attach(user);
+      if (lease.loss) throw lease.loss;
+      turns.push(await room.enter(key, { options, deadline, mayShare, ...(preopen && { preopen }) }));
+    }
     return new LeaseSet(turns);
   } catch (error) {
     for (const turn of turns) turn.end();
     throw error;
+  } finally {
+    unfollow();
+    for (const { lease } of turns) lease.detach(user);
   }
 }

@@ -10,6 +10,7 @@ import { Releases } from './releases.js';
 import type { Renewal } from './renewal.js';
 import type { LeaseRequest } from './request.js';
 import { type Claim, isDenial, type LeaseStore } from './store.js';
+import type { TurnUser } from './waiter.js';
 
 /** Pause between two tries to take over a lease; milliseconds. */
 const TRANSFER_PAUSE = 50;
@@ -62,17 +63,17 @@ export class WaitingRoom {
   }
 
   /**
-   * Resolves to the caller's turn, as soon as it has it.
+   * Resolves to what `user` makes of the caller's turn; without it, to the turn, as soon as the caller has it.
    *
    * @throws LockTimeoutError, LockUnavailableError, ClosedError, or the signal's reason.
    */
-  enter(key: string, request: LeaseRequest): Promise<Turn> {
+  enter<R = Turn>(key: string, request: LeaseRequest, user?: TurnUser<R>): Promise<R> {
     // Not an async function: each waiting caller would cost another promise and frame.
     const { signal } = request.options;
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#closed > 0) return Promise.reject(closed(key));
     const known = this.#strict ? undefined : this.#byKey.get(key);
-    return (known ?? this.#newQueue(key, true)).enter(request);
+    return (known ?? this.#newQueue(key, true)).enter(request, user);
   }
 
   /** Whether no caller of this process has the key or waits for it. */

@@ -49,6 +49,17 @@ describeWithShop('several keys', () => {
     },
   );
 
+  test('where the lease of one is lost while another is waited for, the call ends, and is told that', async () => {
+    const [one, two] = await pair();
+    const holder = await shop.client().prisma.$lock(two.key);
+    const late = prisma.$withLock([one.key, two.key], () => 'in', { leaseTime: 1_500 });
+    const settled = late.catch((error: unknown) => error);
+    const redis = shop.redis();
+    await eventually('it has the first', async () => (await redis.del(`fenced-lock:{${one.key}}:lease`)) === 1);
+    expect(await settled).toMatchObject({ code: 'LOCK_LOST', key: one.key });
+    await holder.release();
+  });
+
   test('taken in opposite orders by many callers of two clients never stand in each other’s way for good', async () => {
     const seed = Number(process.env['FENCED_LOCK_SEED'] ?? Date.now() % 2 ** 31);
     console.log(`several keys: FENCED_LOCK_SEED=${seed}`);

@@ -7,6 +7,7 @@ import { Renewal } from '../../../waiting/renewal.js';
 import type { LeaseRequest } from '../../../waiting/request.js';
 import { WaitingRoom } from '../../../waiting/room.js';
 import type { LeaseStore } from '../../../waiting/store.js';
+import type { TurnUser } from '../../../waiting/waiter.js';
 
 /** What is noted of a caller that comes for a key. */
 export interface Arrival {
@@ -32,12 +33,12 @@ export class FakeRoom extends WaitingRoom {
     this.#arrive = arrive;
   }
 
-  override async enter(key: string, request: LeaseRequest): Promise<Turn> {
+  override async enter<R = Turn>(key: string, request: LeaseRequest, user?: TurnUser<R>): Promise<R> {
     const arrival = this.#arrive(key);
     try {
       const turn = await super.enter(key, request);
       arrival.had(turn.lease);
-      return turn;
+      return user ? await user.useTurn(turn) : (turn as R);
     } catch (error) {
       arrival.failed(error);
       throw error;
