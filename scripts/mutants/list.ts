@@ -322,8 +322,8 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/call/with-lock.ts',
     change: [
       [
-        '          leases.pass((next, lease) => (next instanceof LockRequest ? next.chain(database, lease) : undefined)),',
-        '          leases.release() as undefined,',
+        '          turn.pass((next, lease) => (next instanceof LockRequest ? next.chain(database, lease) : undefined)),',
+        '          turn.end() as undefined,',
       ],
     ],
     tests: ['test/promises/g3-outcome'],
@@ -333,7 +333,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'given back while the successor works',
     file: 'src/waiting/key-queue.ts',
-    change: [["        if (this.#turns === 0) this.#passOn(lease, 'lease');", "        this.#passOn(lease, 'lease');"]],
+    change: [["    if (this.#turns === 0) this.#passOn(lease, 'lease');", "    this.#passOn(lease, 'lease');"]],
     tests: ['test/call/chain', 'test/waiting/hand-over'],
     why: 'Another process would have the key beside it.',
   },

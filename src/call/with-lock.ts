@@ -9,8 +9,8 @@ import type { NextTurn } from '../transaction/call.js';
 import { buildRequest, type Chained, Opening, type OpeningOptions, openingOptions } from '../transaction/opening.js';
 import { fencedTransaction } from '../transaction/transaction.js';
 import type { Lease } from '../waiting/lease.js';
-import { LeaseSet, type Turn, withOthers } from '../waiting/lease-set.js';
 import type { LeaseRequest, Preopen, PreopenMoment } from '../waiting/request.js';
+import { type Turn, withOthers } from '../waiting/turn.js';
 import type { TurnUser } from '../waiting/waiter.js';
 import { CallHooks } from './hooks.js';
 import { join, joinableOf } from './joined.js';
@@ -148,10 +148,10 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   async useTurn(first: Turn): Promise<R> {
     const { keys } = this.#call;
     try {
-      const leases = withOthers(first, this.#parts.room, keys, this);
+      const turn = keys.length > 1 ? await withOthers(first, this.#parts.room, keys, this) : first;
       const { hookErrors } = this.options;
       const hooks = new CallHooks({ parts: this.#parts, key: keys[0] as string, hookErrors });
-      return await hooks.runAfter(this.#hold(leases instanceof LeaseSet ? leases : await leases, hooks));
+      return await hooks.runAfter(this.#hold(turn, hooks));
     } catch (error) {
       throw withCaller(error);
     }
@@ -240,32 +240,32 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     return new Opening(this.#call.database, this.#openingOptions([], { waitTime: BEHIND_COMMIT }), this.#chained);
   }
 
-  /** Runs the work under the leases, then releases them. */
-  async #hold(leases: LeaseSet, hooks: CallHooks): Promise<R> {
+  /** Runs the work in the turn, then ends it. */
+  async #hold(turn: Turn, hooks: CallHooks): Promise<R> {
     const call = this.#call;
     const { database, trace } = call;
     const abort = new LazyAbort();
-    trace?.had(leases);
+    trace?.had(turn);
     try {
       return await fencedTransaction<Tx, R>({
         parts: this.#parts,
         database,
-        opening: this.#take(leases.shared),
-        leases,
+        opening: this.#take(turn.shared),
+        leases: turn,
         options: this.options,
         deadline: this.deadline,
         abort,
         work: workOf({ call, fn: this.#work, abort, hooks, joins: true }),
-        handover: leases,
+        handover: turn,
         nextTurn: () =>
-          leases.pass((next, lease) => (next instanceof LockRequest ? next.chain(database, lease) : undefined)),
+          turn.pass((next, lease) => (next instanceof LockRequest ? next.chain(database, lease) : undefined)),
         notCommitted: (outcome) => hooks.settle(outcome),
         rollsBack: () => this.#rollsBack,
         trace,
       });
     } finally {
       // The outcome is known, or cannot be found out any more. Nothing here throws.
-      leases.release();
+      turn.end();
       trace?.released();
     }
   }

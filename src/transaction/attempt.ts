@@ -341,7 +341,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     if (!this.admitted) return;
     if (outcome.type !== 'committed') notCommitted?.(outcome);
     // Not behind the database client, which has work of its own after its COMMIT: other processes may wait.
-    else handover?.release();
+    else handover?.end();
   }
 
   #named(error: unknown): unknown {

@@ -78,7 +78,7 @@ interface Handover {
   /** Called when the work of this attempt has ended and may commit: tells the next process. */
   hint(): void;
   /** Called when the transaction has committed. Idempotent; never throws. */
-  release(): void;
+  end(): void;
 }
 
 /** What the transactions of one client share. */

@@ -3,9 +3,9 @@ import { LockTimeoutError, LockUnavailableError, type SeenHolder } from '../base
 import type { LockVia } from '../base/messages.js';
 import { type AcquireDependencies, AcquireLoop } from './acquire.js';
 import { Lease } from './lease.js';
-import type { Turn } from './lease-set.js';
 import type { Renewal } from './renewal.js';
 import type { LeaseRequest } from './request.js';
+import { Turn } from './turn.js';
 import { Line, type TurnUser, Waiter } from './waiter.js';
 
 /** What all queues of a client share. */
@@ -158,42 +158,41 @@ export class KeyQueue {
   #newTurn(lease: Lease, via: LockVia, isOfHandle: boolean): Turn {
     this.#turns++;
     this.#lastTurn = { beganAt: now(), isOfHandle };
-    let state: 'working' | 'passed' | 'ended' = 'working';
-    return {
-      lease,
-      via,
-      pass: (take) => {
-        const next = this.#line.first;
-        if (state !== 'working' || next === undefined || !this.#mayPassTo(next, lease)) return undefined;
-        const taken = take(next.request, lease);
-        if (taken === undefined) return undefined;
-        state = 'passed';
-        this.#startTurn(next, lease, 'commit');
-        return taken;
-      },
-      hint: () => {
-        if (state === 'working') this.#hint(lease);
-      },
-      alone: () => this.#turns === 1,
-      look: () => this.#dependencies.renewal.look(lease),
-      end: () => {
-        if (state === 'ended') return;
-        state = 'ended';
-        this.#turns--;
-        // Only when the outcome of every turn is known, even if a later turn ends first.
-        if (this.#turns === 0) this.#passOn(lease, 'lease');
-      },
-    };
+    return new Turn([{ lease, via, queue: this }]);
+  }
+
+  /** Its turns call this method and those that follow. */
+  get hasOneTurn(): boolean {
+    return this.#turns === 1;
+  }
+
+  pass<T>(lease: Lease, take: (next: LeaseRequest, lease: Lease) => T | undefined): T | undefined {
+    const next = this.#line.first;
+    if (next === undefined || !this.#mayPassTo(next, lease)) return undefined;
+    const taken = take(next.request, lease);
+    if (taken !== undefined) this.#startTurn(next, lease, 'commit');
+    return taken;
   }
 
   /** The hint costs one command, so it is not sent if hardly anybody is there to get it. */
-  #hint(lease: Lease): void {
+  hint(lease: Lease): void {
     const { hint } = this.#dependencies.store;
     const staysHere = this.#line.size > 0 && now() < this.#passOnAt;
     // The work of the turn before it may run again, where its COMMIT was refused. The lease is kept for both.
     if (!lease.isWanted || staysHere || this.#turns > 1 || lease.shared || hint === undefined) return;
     this.#isHinted = true;
     void hint.call(this.#dependencies.store, lease).catch(() => {});
+  }
+
+  /** Asks the store now, and marks a missing lease as lost. Resolves to whether it is gone. */
+  look(lease: Lease): Promise<boolean> {
+    return this.#dependencies.renewal.look(lease);
+  }
+
+  ended(lease: Lease): void {
+    this.#turns--;
+    // Only when the outcome of every turn is known, even if a later turn ends first.
+    if (this.#turns === 0) this.#passOn(lease, 'lease');
   }
 
   /**

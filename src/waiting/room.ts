@@ -1,15 +1,14 @@
 import { type Deadline, now, sleep } from '../base/clock.js';
 import { ClosedError, LockLostError, LockUnavailableError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
-import { LazyAbort } from '../base/lazy-abort.js';
 import { RecentKeys } from '../base/recent-keys.js';
 import { KeyQueue, type QueueDependencies } from './key-queue.js';
 import { Lease } from './lease.js';
-import type { Turn } from './lease-set.js';
 import { Releases } from './releases.js';
 import type { Renewal } from './renewal.js';
 import type { LeaseRequest } from './request.js';
 import { type Claim, isDenial, type LeaseStore } from './store.js';
+import type { Turn } from './turn.js';
 import type { TurnUser } from './waiter.js';
 
 /** Pause between two tries to take over a lease; milliseconds. */
@@ -110,17 +109,27 @@ export class WaitingRoom {
     successor: string,
     { renew, signal, deadline }: { renew: boolean; signal: AbortSignal | undefined; deadline: Deadline },
   ): Promise<Turn> {
-    this.throwIfClosing(claim.key);
-    const abort = new LazyAbort();
-    const forget = this.untilAdmitted(claim.key, (error) => abort.abort(error));
-    const unfollow = abort.follow(signal);
+    const { releases, store } = this.#dependencies;
+    const taken = { ...claim, holder: successor };
     try {
-      const sentAt = await this.#transfer(claim, successor, deadline, abort);
-      this.markLost(claim.holder);
-      return this.#newQueue(claim.key, false).resume(new Lease({ ...claim, holder: successor }, sentAt, { renew }));
-    } finally {
-      unfollow();
-      forget();
+      for (;;) {
+        this.throwIfClosing(claim.key);
+        signal?.throwIfAborted();
+        const sentAt = now();
+        // Not ended by an abort: the command could still be sent, or executed, behind the release that undoes it.
+        const answer = await store.transfer(claim, successor).catch((error: unknown) => ({ error }));
+        if (answer === true) {
+          this.markLost(claim.holder);
+          return this.#newQueue(claim.key, false).resume(new Lease(taken, sentAt, { renew }));
+        }
+        if (answer === false) throw new LockLostError(claim.key, 'gone');
+        if (deadline.passed || isDenial(answer.error)) throw new LockUnavailableError(claim.key, answer.error);
+        await sleep(Math.min(TRANSFER_PAUSE, deadline.remaining));
+      }
+    } catch (error) {
+      // A reply may have been lost. The release is sent after the command that it undoes.
+      releases.send(taken);
+      throw error;
     }
   }
 
@@ -172,27 +181,6 @@ export class WaitingRoom {
 
   throwIfClosing(key: string): void {
     if (this.#closed > 0) throw closed(key);
-  }
-
-  /** Resolves to the time when the successful command was sent. */
-  async #transfer(claim: Claim, successor: string, deadline: Deadline, abort: LazyAbort): Promise<number> {
-    abort.throwIfAborted();
-    for (;;) {
-      const sentAt = now();
-      try {
-        // Not ended by an abort: the command could still be sent, or executed, behind the release that undoes it.
-        if (await this.#dependencies.store.transfer(claim, successor)) return sentAt;
-      } catch (error) {
-        if (!abort.aborted && !deadline.passed && !isDenial(error)) {
-          await abort.race(sleep(Math.min(TRANSFER_PAUSE, deadline.remaining))).catch(() => {});
-          if (!abort.aborted) continue;
-        }
-        // The reply may have been lost. The release is sent after the command that it undoes.
-        this.#releases.send({ ...claim, holder: successor });
-        throw abort.aborted ? abort.reason : new LockUnavailableError(claim.key, error);
-      }
-      throw new LockLostError(claim.key, 'gone');
-    }
   }
 
   /** @param isShared whether later callers of the key enter it, too. */

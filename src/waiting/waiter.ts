@@ -2,8 +2,8 @@ import { AsyncResource } from 'node:async_hooks';
 import { withCaller } from '../base/caller.js';
 import { after, now, stop, type Timer } from '../base/clock.js';
 import { type AbortListener, offAbort, onAbort } from '../base/lazy-abort.js';
-import type { Turn } from './lease-set.js';
 import type { LeaseRequest, PreopenMoment } from './request.js';
+import type { Turn } from './turn.js';
 
 /** What a caller does in its turn. An object and not a closure, because there is one for every waiting caller. */
 export interface TurnUser<R> {

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import type { RedisServer } from '../../../src/addons/testing/servers/redis.js';
 import { namesOf } from '../../../src/redis/names.js';
 import { FallbackStore } from '../../../src/stores/fallback.js';
-import type { Turn } from '../../../src/waiting/lease-set.js';
+import type { Turn } from '../../../src/waiting/turn.js';
 import { eventually } from '../../support/eventually.js';
 import { startCluster } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';

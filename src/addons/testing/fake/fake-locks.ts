@@ -21,7 +21,7 @@ import { checkKey, checkKeys, OF_A_CALL, resolveLockOptions } from '../../../opt
 import { resolveOptions } from '../../../options/validate-options.js';
 import { memoryStore } from '../../../stores/memory.js';
 import type { Lease } from '../../../waiting/lease.js';
-import { withOthers } from '../../../waiting/lease-set.js';
+import { withOthers } from '../../../waiting/turn.js';
 import { fakeClient } from './client.js';
 import { GlobalClock } from './clock.js';
 import { FakeDatabase } from './database.js';
@@ -216,8 +216,8 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
       const options = { leaseTime: LONGEST_TIME, renew: false, waitTime: LONGEST_TIME, signal: undefined };
       const request = { options, deadline: new Deadline(Number.POSITIVE_INFINITY), mayShare: false };
       const first = await this.#elsewhere.enter(keys[0] as string, request);
-      const leases = await withOthers(first, this.#elsewhere, keys, request);
-      return { release: () => underClock(this.#clock, () => leases.release()) };
+      const turn = await withOthers(first, this.#elsewhere, keys, request);
+      return { release: () => underClock(this.#clock, () => turn.end()) };
     });
   }
 

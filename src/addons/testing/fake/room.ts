@@ -2,11 +2,11 @@ import type { Emit } from '../../../base/events.js';
 import type { ResolvedOptions } from '../../../options/options.js';
 import type { MemoryStore } from '../../../stores/memory.js';
 import type { Lease } from '../../../waiting/lease.js';
-import type { Turn } from '../../../waiting/lease-set.js';
 import { Renewal } from '../../../waiting/renewal.js';
 import type { LeaseRequest } from '../../../waiting/request.js';
 import { WaitingRoom } from '../../../waiting/room.js';
 import type { LeaseStore } from '../../../waiting/store.js';
+import type { Turn } from '../../../waiting/turn.js';
 import type { TurnUser } from '../../../waiting/waiter.js';
 
 /** What is noted of a caller that comes for a key. */

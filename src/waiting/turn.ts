@@ -1,0 +1,187 @@
+import type { LockLostError } from '../base/errors.js';
+import { LazyAbort } from '../base/lazy-abort.js';
+import type { LockVia } from '../base/messages.js';
+import type { Lease, LeaseUser } from './lease.js';
+import type { LeaseRequest } from './request.js';
+
+/** The queue of a key, as its turns see it. */
+interface TurnQueue {
+  /** Whether one turn uses its lease. Otherwise the previous one still waits for its COMMIT. */
+  readonly hasOneTurn: boolean;
+  pass<T>(lease: Lease, take: (next: LeaseRequest, lease: Lease) => T | undefined): T | undefined;
+  hint(lease: Lease): void;
+  look(lease: Lease): Promise<boolean>;
+  ended(lease: Lease): void;
+}
+
+/** What a turn has of one key. */
+interface Hold {
+  readonly lease: Lease;
+  /** How the caller came by the lease. */
+  readonly via: LockVia;
+  readonly queue: TurnQueue;
+}
+
+/**
+ * The time for which a caller has its keys, each under a lease. All calls take their keys in the same sorted order, which
+ * rules out deadlocks.
+ */
+export class Turn {
+  readonly keys: readonly string[];
+  readonly #holds: readonly Hold[];
+  #hasPassed = false;
+  #hasEnded = false;
+
+  constructor(holds: readonly Hold[]) {
+    this.#holds = holds;
+    this.keys = Object.freeze(holds.map(({ lease }) => lease.key));
+  }
+
+  /** The turn that these are together, in their place. */
+  static of(turns: readonly Turn[]): Turn {
+    return new Turn(turns.flatMap((turn) => turn.#holds));
+  }
+
+  /** The first key. Messages name it. */
+  get key(): string {
+    return this.lease.key;
+  }
+
+  /** Of the first key. */
+  get lease(): Lease {
+    return (this.#holds[0] as Hold).lease;
+  }
+
+  get holders(): readonly string[] {
+    return this.#holds.map(({ lease }) => lease.holder);
+  }
+
+  /** How the caller came by each. */
+  get via(): readonly LockVia[] {
+    return this.#holds.map(({ via }) => via);
+  }
+
+  get leaseTime(): number {
+    return Math.min(...this.#holds.map(({ lease }) => lease.leaseTime));
+  }
+
+  /** Milliseconds until the first of the leases expires, if none is renewed. */
+  get remaining(): number {
+    return Math.min(...this.#holds.map(({ lease }) => lease.remaining));
+  }
+
+  /**
+   * Whether another caller may hold some of these keys, too: the store could not be asked, and only Postgres serializes
+   * the transactions.
+   */
+  get shared(): boolean {
+    return this.#holds.some(({ lease }) => lease.shared);
+  }
+
+  /** For how long no other caller can have held any of the keys; milliseconds. */
+  get age(): number {
+    // The previous turn of this process may still wait for its COMMIT. Its transaction has the same right to the key,
+    // so it must not be ended as a blocker.
+    const ages = this.#holds.map(({ lease, queue }) => (queue.hasOneTurn ? lease.age : Number.POSITIVE_INFINITY));
+    return ages.every(Number.isFinite) ? Math.min(...ages) : Number.POSITIVE_INFINITY;
+  }
+
+  /** Why a lease was lost; `undefined` while all are held. */
+  get loss(): LockLostError | undefined {
+    for (const { lease } of this.#holds) if (lease.loss) return lease.loss;
+    return undefined;
+  }
+
+  /** Marks the lease as lost whose time is over. */
+  checkExpiry(): void {
+    void this.loss;
+  }
+
+  attach(user: LeaseUser): void {
+    for (const { lease } of this.#holds) lease.attach(user);
+  }
+
+  detach(user: LeaseUser): void {
+    for (const { lease } of this.#holds) lease.detach(user);
+  }
+
+  /** Asks the store now, and marks missing leases as lost. Resolves to whether all of them are gone. */
+  async look(): Promise<boolean> {
+    const gone = await Promise.all(this.#holds.map(({ lease, queue }) => queue.look(lease)));
+    return gone.every((each) => each);
+  }
+
+  /** Marks the leases as lost, because Postgres has admitted another holder. */
+  lose(cause: unknown): void {
+    for (const { lease } of this.#holds) lease.lose('gone', cause);
+  }
+
+  /** Called when another process may take the leases over by their holder ids, or from them. */
+  show(): void {
+    for (const { lease } of this.#holds) lease.show();
+  }
+
+  /**
+   * Passes the key to the next caller of this process, if the lease suits it and `take` accepts. `take` returns what the next
+   * turn begins with. Several keys are not passed on together.
+   */
+  pass<T>(take: (next: LeaseRequest, lease: Lease) => T | undefined): T | undefined {
+    const [hold, another] = this.#holds;
+    if (hold === undefined || another !== undefined || this.#hasPassed) return undefined;
+    const taken = hold.queue.pass(hold.lease, take);
+    this.#hasPassed = taken !== undefined;
+    return taken;
+  }
+
+  /**
+   * Called before COMMIT is sent: tells the next process, which opens its transaction. With several keys there is no hint:
+   * the next process may wait for another key first.
+   */
+  hint(): void {
+    const [hold, another] = this.#holds;
+    if (another === undefined && !this.#hasPassed) hold?.queue.hint(hold.lease);
+  }
+
+  /** Ends the turn: each lease passes to the next caller, or is released. Idempotent; never throws. */
+  end(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    for (const { lease, queue } of this.#holds) queue.ended(lease);
+  }
+}
+
+/** Where a call waits for the leases of its other keys. */
+interface Room {
+  enter(key: string, request: LeaseRequest): Promise<Turn>;
+}
+
+/** Takes all other keys, or gives back the first, whose turn is `first`. If a lease is lost meanwhile, the waiting ends. */
+export async function withOthers(
+  first: Turn,
+  room: Room,
+  keys: readonly string[],
+  request: LeaseRequest,
+): Promise<Turn> {
+  const turns = [first];
+  // Not AbortSignal.any(): the caller's signal, which may live as long as the process, would keep a reference to each result.
+  const abort = new LazyAbort();
+  const unfollow = abort.follow(request.options.signal);
+  const user = { lost: (loss: LockLostError) => abort.abort(loss) };
+  const { deadline, mayShare, preopen } = request;
+  const options = { ...request.options, signal: abort.signal };
+  try {
+    for (const key of keys.slice(1)) {
+      const { lease } = turns.at(-1) as Turn;
+      lease.attach(user);
+      if (lease.loss) throw lease.loss;
+      turns.push(await room.enter(key, { options, deadline, mayShare, ...(preopen && { preopen }) }));
+    }
+    return Turn.of(turns);
+  } catch (error) {
+    for (const turn of turns) turn.end();
+    throw error;
+  } finally {
+    unfollow();
+    for (const { lease } of turns) lease.detach(user);
+  }
+}
