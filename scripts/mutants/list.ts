@@ -405,7 +405,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'connection held while a look has no answer',
     file: 'src/call/with-lock.ts',
-    change: [['    this.#timer = after(openTime, () => this.discard());\n', '']],
+    change: [['const timer = after(openTime, () => this.discard());', 'const timer = after(openTime, () => {});']],
     tests: ['test/promises/g4-waiting'],
     why: 'Those who wait would take the pool from those who work.',
   },
