@@ -9,8 +9,7 @@ import { checkWork, resolveTransactionOptions } from '../options/validate-call.j
 import { fencedTransaction } from '../transaction/transaction.js';
 import type { LeaseUser } from '../waiting/lease.js';
 import { type Turn, withOthers } from '../waiting/turn.js';
-import { CallHooks } from './hooks.js';
-import type { HookName, Lock, Work } from './lock.js';
+import { CallHooks, type HookName, type Lock, type Work } from './lock.js';
 import { type LockCall, type Parts, traced } from './parts.js';
 import { register } from './register.js';
 import { workOf } from './work.js';

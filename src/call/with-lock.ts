@@ -9,14 +9,17 @@ import type { NextTurn } from '../transaction/call.js';
 import { buildRequest, type Chained, Opening, type OpeningOptions, openingOptions } from '../transaction/opening.js';
 import { fencedTransaction } from '../transaction/transaction.js';
 import type { Lease } from '../waiting/lease.js';
-import type { LeaseRequest, Preopen, PreopenMoment } from '../waiting/request.js';
-import { type Turn, withOthers } from '../waiting/turn.js';
-import type { TurnUser } from '../waiting/waiter.js';
-import { CallHooks } from './hooks.js';
-import { join, joinableOf } from './joined.js';
-import type { Work } from './lock.js';
+import {
+  type LeaseRequest,
+  type Preopen,
+  type PreopenMoment,
+  type Turn,
+  type TurnUser,
+  withOthers,
+} from '../waiting/turn.js';
+import { CallHooks, type Work } from './lock.js';
 import { type LockCall, type Parts, traced } from './parts.js';
-import { workOf } from './work.js';
+import { join, joinableOf, workOf } from './work.js';
 
 /**
  * Limits of a transaction that is opened ahead of its lease. `openTime`: how long it keeps its connection without the

@@ -3,6 +3,7 @@ import { Backoff } from '../base/backoff.js';
 import { now } from '../base/clock.js';
 import { LockUnavailableError, type SeenHolder } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
+import type { LockVia } from '../base/messages.js';
 import { Lease } from './lease.js';
 import type { Releases } from './releases.js';
 import { type AcquireResult, type Claim, isDenial, type LeaseStore, NotAsked } from './store.js';
@@ -76,11 +77,6 @@ export class AcquireLoop {
     return this.#lookError ?? (silentFor > SILENT ? new Error(`there was no answer for ${silentFor} ms`) : undefined);
   }
 
-  /** Whether another process had the key when this one first asked for the lease that it has acquired last. */
-  get wasElsewhere(): boolean {
-    return this.#wasElsewhere;
-  }
-
   /** Who had the key, by the last answer. */
   get seen(): SeenHolder | undefined {
     if (!this.#present?.holder) return undefined;
@@ -119,7 +115,7 @@ export class AcquireLoop {
    *
    * Resolves to `undefined` when all callers have given up.
    */
-  async acquire(): Promise<Lease | undefined> {
+  async acquire(): Promise<{ readonly lease: Lease; readonly via: LockVia } | undefined> {
     this.#holder = randomUUID();
     this.#wasElsewhere = false;
     this.#backoff = undefined;
@@ -141,7 +137,7 @@ export class AcquireLoop {
       if (found instanceof Lease) {
         this.#holder = '';
         this.#wakeUps?.rest();
-        return found;
+        return { lease: found, via: this.#wasElsewhere ? 'redis' : 'free' };
       }
       const isInDoubt = this.#lookError !== undefined && !(this.#lookError instanceof NotAsked);
       isKnownToStore ||= isInDoubt || this.#wakeUps?.listens === true;

@@ -4,9 +4,8 @@ import type { LockVia } from '../base/messages.js';
 import { type AcquireDependencies, AcquireLoop } from './acquire.js';
 import { Lease } from './lease.js';
 import type { Renewal } from './renewal.js';
-import type { LeaseRequest } from './request.js';
-import { Turn } from './turn.js';
-import { Line, type TurnUser, Waiter } from './waiter.js';
+import { type LeaseRequest, Turn, type TurnUser } from './turn.js';
+import { Line, Waiter } from './waiter.js';
 
 /** What all queues of a client share. */
 export interface QueueDependencies extends AcquireDependencies {
@@ -114,8 +113,8 @@ export class KeyQueue {
 
   async #acquire(): Promise<void> {
     this.#state = 'acquiring';
-    const lease = await this.#acquireLoop.acquire();
-    if (lease) this.#take(lease, this.#acquireLoop.wasElsewhere ? 'redis' : 'free');
+    const acquired = await this.#acquireLoop.acquire();
+    if (acquired) this.#take(acquired.lease, acquired.via);
     else this.#acquireOrEnd();
   }
 

@@ -6,10 +6,8 @@ import { KeyQueue, type QueueDependencies } from './key-queue.js';
 import { Lease } from './lease.js';
 import { Releases } from './releases.js';
 import type { Renewal } from './renewal.js';
-import type { LeaseRequest } from './request.js';
 import { type Claim, isDenial, type LeaseStore } from './store.js';
-import type { Turn } from './turn.js';
-import type { TurnUser } from './waiter.js';
+import type { LeaseRequest, Turn, TurnUser } from './turn.js';
 
 /** Pause between two tries to take over a lease; milliseconds. */
 const TRANSFER_PAUSE = 50;

@@ -2,14 +2,7 @@ import { AsyncResource } from 'node:async_hooks';
 import { withCaller } from '../base/caller.js';
 import { after, now, stop, type Timer } from '../base/clock.js';
 import { type AbortListener, offAbort, onAbort } from '../base/lazy-abort.js';
-import type { LeaseRequest, PreopenMoment } from './request.js';
-import type { Turn } from './turn.js';
-
-/** What a caller does in its turn. An object and not a closure, because there is one for every waiting caller. */
-export interface TurnUser<R> {
-  /** Called once, in the caller's async context. */
-  useTurn(turn: Turn): Promise<R>;
-}
+import type { LeaseRequest, PreopenMoment, Turn, TurnUser } from './turn.js';
 
 /**
  * A caller that waits for its turn. It gets its turn, gives up, or is turned away.

@@ -6,10 +6,9 @@ import type { Emit, FencedLockEvent } from '../../src/base/events.js';
 import { namesOf } from '../../src/redis/names.js';
 import { RedisStore } from '../../src/redis/store.js';
 import { Renewal } from '../../src/waiting/renewal.js';
-import type { LeaseOptions, LeaseRequest } from '../../src/waiting/request.js';
 import { WaitingRoom, type WaitingRoomOptions } from '../../src/waiting/room.js';
 import type { LeaseStore } from '../../src/waiting/store.js';
-import type { Turn } from '../../src/waiting/turn.js';
+import type { LeaseOptions, LeaseRequest, Turn } from '../../src/waiting/turn.js';
 import { ObservedStore } from './observed-store.js';
 
 export { Tally, turnOfLoop } from './tally.js';

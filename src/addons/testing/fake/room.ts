@@ -3,11 +3,9 @@ import type { ResolvedOptions } from '../../../options/options.js';
 import type { MemoryStore } from '../../../stores/memory.js';
 import type { Lease } from '../../../waiting/lease.js';
 import { Renewal } from '../../../waiting/renewal.js';
-import type { LeaseRequest } from '../../../waiting/request.js';
 import { WaitingRoom } from '../../../waiting/room.js';
 import type { LeaseStore } from '../../../waiting/store.js';
-import type { Turn } from '../../../waiting/turn.js';
-import type { TurnUser } from '../../../waiting/waiter.js';
+import type { LeaseRequest, Turn, TurnUser } from '../../../waiting/turn.js';
 
 /** What is noted of a caller that comes for a key. */
 export interface Arrival {
