@@ -65,7 +65,7 @@ async function take<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHandle<Tx
   const { keys, options, trace } = call;
   refuseNestedCall(keys, options.nested);
   const deadline = new Deadline(options.waitTime);
-  const request = { options, deadline, mayShare: false };
+  const request = { options, deadline, preopen: undefined };
   const enter = () => parts.room.enter(keys[0] as string, request);
   const first = await (trace ? trace.wait(enter) : enter());
   const turn = await withOthers(first, parts.room, keys, request);

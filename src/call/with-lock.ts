@@ -139,10 +139,6 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     return this.#call.options;
   }
 
-  get mayShare(): boolean {
-    return true;
-  }
-
   get preopen(): Preopen {
     return this;
   }

@@ -184,8 +184,7 @@ export class AcquireLoop {
   /** The store has given the key to this process. */
   #onTaken({ shared, contended }: Taken, claim: Claim, first: Waiter, sentAt: number): Lease | number {
     this.#noteAnswer();
-    // Outside of its transactions, only the lease keeps others away from a handle.
-    if (shared && !first.request.mayShare) {
+    if (shared && !first.request.preopen) {
       this.#dependencies.releases.send(claim);
       // Use a new id: the release of the old one may be sent again later, and must not release a new lease.
       this.#holder = randomUUID();

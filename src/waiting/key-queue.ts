@@ -151,7 +151,7 @@ export class KeyQueue {
   }
 
   #startTurn(waiter: Waiter, lease: Lease, via: LockVia): void {
-    waiter.startTurn(this.#newTurn(lease, via, !waiter.request.mayShare));
+    waiter.startTurn(this.#newTurn(lease, via, waiter.request.preopen === undefined));
   }
 
   #newTurn(lease: Lease, via: LockVia, isOfHandle: boolean): Turn {
@@ -248,7 +248,6 @@ function suits(lease: Lease, waiter: Waiter): boolean {
   return lease.leaseTime === leaseTime && lease.renew === renew && mayHave(lease, waiter);
 }
 
-/** Outside of its transactions, only the lease keeps others away from a handle. */
 function mayHave(lease: Lease, { request }: Waiter): boolean {
-  return !lease.shared || request.mayShare;
+  return !lease.shared || request.preopen !== undefined;
 }

@@ -109,6 +109,7 @@ export class WaitingRoom {
   ): Promise<Turn> {
     const { releases, store } = this.#dependencies;
     const taken = { ...claim, holder: successor };
+    const over = this.begin();
     try {
       for (;;) {
         this.throwIfClosing(claim.key);
@@ -128,6 +129,8 @@ export class WaitingRoom {
       // A reply may have been lost. The release is sent after the command that it undoes.
       releases.send(taken);
       throw error;
+    } finally {
+      over();
     }
   }
 
@@ -163,13 +166,11 @@ export class WaitingRoom {
     }
   }
 
-  /** Refuses new callers until the returned function is called. */
+  /** Refuses new callers until the returned function is called, once. */
   shut(): () => void {
     this.#closed++;
-    let isOpen = false;
     return () => {
-      if (!isOpen) this.#closed--;
-      isOpen = true;
+      this.#closed--;
     };
   }
 

@@ -32,11 +32,10 @@ export interface LeaseRequest {
   /** When the wait time is over. */
   readonly deadline: Deadline;
   /**
-   * Whether the caller can do without a lease when the store cannot be asked. A single transaction can: Postgres
-   * serializes it.
+   * Of a call with a single transaction; `undefined` for a handle. Such a call can do without a lease when the store cannot be
+   * asked: Postgres serializes it. Outside of its transactions, only the lease keeps others away from a handle.
    */
-  readonly mayShare: boolean;
-  readonly preopen?: Preopen;
+  readonly preopen: Preopen | undefined;
 }
 
 /** What a caller does in its turn. An object and not a closure, because there is one for every waiting caller. */
@@ -208,14 +207,14 @@ export async function withOthers(
   const abort = new LazyAbort();
   const unfollow = abort.follow(request.options.signal);
   const user = { lost: (loss: LockLostError) => abort.abort(loss) };
-  const { deadline, mayShare, preopen } = request;
+  const { deadline, preopen } = request;
   const options = { ...request.options, signal: abort.signal };
   try {
     for (const key of keys.slice(1)) {
       const { lease } = turns.at(-1) as Turn;
       lease.attach(user);
       if (lease.loss) throw lease.loss;
-      turns.push(await room.enter(key, { options, deadline, mayShare, ...(preopen && { preopen }) }));
+      turns.push(await room.enter(key, { options, deadline, preopen }));
     }
     return Turn.of(turns);
   } catch (error) {

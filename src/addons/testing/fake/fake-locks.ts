@@ -214,7 +214,7 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     return underClock(this.#clock, async () => {
       const keys = checkKeys(key);
       const options = { leaseTime: LONGEST_TIME, renew: false, waitTime: LONGEST_TIME, signal: undefined };
-      const request = { options, deadline: new Deadline(Number.POSITIVE_INFINITY), mayShare: false };
+      const request = { options, deadline: new Deadline(Number.POSITIVE_INFINITY), preopen: undefined };
       const first = await this.#elsewhere.enter(keys[0] as string, request);
       const turn = await withOthers(first, this.#elsewhere, keys, request);
       return { release: () => underClock(this.#clock, () => turn.end()) };
