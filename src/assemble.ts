@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { nearest } from './base/check-names.js';
+import { nearest } from './base/checks.js';
 import { InvalidOptionError } from './base/errors.js';
 import { type Emit, emitOf, toEmit } from './base/events.js';
 import type { Observed } from './call/observed.js';
@@ -11,7 +11,7 @@ import { fenceFactory } from './prisma/adapter.js';
 import { rejectSkipped } from './prisma/batches.js';
 import { checkClient } from './prisma/client.js';
 import type { PrismaInternals } from './prisma/internals.js';
-import { declarationsOf, fieldsOf, modelsOf } from './prisma/models.js';
+import { declarationsOf, modelsOf } from './prisma/models.js';
 import { Rescue, rescueFactory } from './prisma/rescue.js';
 import { prismaDatabases } from './prisma/transactions.js';
 import type { ClusterClient, RedisClient } from './redis/client.js';
@@ -106,26 +106,28 @@ function pollDelayOf({ wake, pollInterval }: ResolvedOptions): { pollDelay?: () 
 }
 
 function fencingOf(client: PrismaInternals, { fenceField, models }: ResolvedOptions): Fencing {
-  const fields = fieldsOf(client);
-  const has = (model: string) =>
-    fields.get(model)?.some(({ name, type }) => name === fenceField && type === 'BigInt') ?? false;
+  const schema = client._runtimeDataModel.models;
+  const names = Object.keys(schema);
+  const withField = names.filter((model) =>
+    schema[model]?.fields.some(({ name, type }) => name === fenceField && type === 'BigInt'),
+  );
   for (const model of models ?? []) {
-    if (!fields.has(model)) {
-      const meant = nearest(model, [...fields.keys()]);
+    if (!names.includes(model)) {
+      const meant = nearest(model, names);
       const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
       throw new InvalidOptionError('models', `names ${model}, which the schema does not have.${hint}`);
     }
-    if (!has(model)) {
+    if (!withField.includes(model)) {
       throw new InvalidOptionError(
         'models',
         `names ${model}, which has no field \`${fenceField} BigInt @default(0)\`: npx fenced-lock add-fence ${model}.`,
       );
     }
   }
-  if (fenceField !== DEFAULTS.fenceField && ![...fields.keys()].some(has)) {
+  if (fenceField !== DEFAULTS.fenceField && withField.length === 0) {
     throw new InvalidOptionError('fenceField', `is ${fenceField}, which no model has as a field of type BigInt.`);
   }
-  const fenced = models ?? [...fields.keys()].filter(has);
+  const fenced = models ?? withField;
   const declared = declarationsOf(client);
   for (const model of fenced) checkFence(model, fenceField, declared(model, fenceField), models !== undefined);
   return new Fencing(fenceField, new Set(fenced), modelsOf(client));

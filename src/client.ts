@@ -14,6 +14,15 @@ import { resume } from './call/resume.js';
 import { type TryResult, tryWithLock, withLock } from './call/with-lock.js';
 import type { Database, Query } from './database/database.js';
 import type { Fencing } from './fencing/fencing.js';
+import {
+  checkFunction,
+  checkKey,
+  checkKeys,
+  checkParts,
+  checkSeen,
+  checkState,
+  type Verb,
+} from './options/arguments.js';
 import type {
   HandleState,
   LockOptions,
@@ -22,16 +31,7 @@ import type {
   ResolvedOptions,
   SeenState,
 } from './options/options.js';
-import {
-  checkKey,
-  checkKeys,
-  checkParts,
-  checkSeen,
-  checkState,
-  checkWork,
-  resolveSchedule,
-  type Verb,
-} from './options/validate-call.js';
+import { resolveSchedule } from './options/resolve.js';
 import { refuseInsideLock, refuseInsideTransaction } from './prisma/inside-transaction.js';
 import type { NOT_ON_TX } from './prisma/tx.js';
 import type { Renewal } from './waiting/renewal.js';
@@ -109,9 +109,10 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
       open();
     }
   };
-  const keysOf = (key: unknown, verb?: Verb): readonly string[] => {
+  const keysOf = (verb: Verb, key: unknown, fn?: unknown): readonly string[] => {
     const keys = checkKeys(key, verb);
     if (unsetKeyParts === 'throw') checkParts(keys);
+    if (verb !== '$lock') checkFunction(fn, verb);
     return keys;
   };
   const rescue = (key?: string) => whereAnswered(database.rescue, database, key);
@@ -146,8 +147,7 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
     ): Promise<R> {
       // Not an async function, because its promise would exist as long as the caller waits.
       try {
-        const keys = keysOf(key, '$withLock');
-        checkWork(fn, '$withLock');
+        const keys = keysOf('$withLock', key, fn);
         return withLock(parts, check(this, '$withLock', keys, options), fn as Work<object, R>);
       } catch (error) {
         return Promise.reject(error);
@@ -165,8 +165,7 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
       fn: (tx: LockTx<T>, lock: Lock) => R | Promise<R>,
       options: TryLockOptions = NONE,
     ): Promise<TryResult<R>> {
-      const keys = keysOf(key, '$tryWithLock');
-      checkWork(fn, '$tryWithLock');
+      const keys = keysOf('$tryWithLock', key, fn);
       const call = check(this, '$tryWithLock', keys, options);
       if ('waitTime' in options) {
         throw new InvalidOptionError('waitTime', 'is not allowed for $tryWithLock, which does not wait.');
@@ -191,8 +190,7 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
       fn: (tx: LockTx<T>, lock: Lock) => R | Promise<R>,
       options: OnceOptions = NONE,
     ): Promise<OnceResult<R>> {
-      const keys = keysOf(checkKey(key));
-      checkWork(fn, '$oncePer');
+      const keys = keysOf('$oncePer', checkKey(key), fn);
       const { schedule, rest } = resolveSchedule(interval, options);
       const call = check(this, '$oncePer', keys, rest);
       return await oncePer(parts, call, schedule, fn as Work<object, R>);
@@ -209,7 +207,7 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
       options: LockOptions = NONE,
     ): Promise<LockHandle<LockTx<T>>> {
       try {
-        const handle = await lock(parts, check(this, '$lock', keysOf(key, '$lock'), options));
+        const handle = await lock(parts, check(this, '$lock', keysOf('$lock', key), options));
         return handle as unknown as LockHandle<LockTx<T>>;
       } catch (error) {
         throw withCaller(error);

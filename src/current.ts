@@ -1,5 +1,6 @@
-import { InvalidOptionError, OutsideLockError } from './base/errors.js';
-import { innermostHeld, innermostHeldOn } from './base/held-keys.js';
+import { checkNames, ensure } from './base/checks.js';
+import { OutsideLockError } from './base/errors.js';
+import { allHeld, innermostHeld } from './base/held-keys.js';
 import type { Lock } from './call/lock.js';
 import type { LockTx } from './client.js';
 import { shareAdapter } from './prisma/client.js';
@@ -20,17 +21,14 @@ export interface CurrentTxOptions {
  *   `outside: 'client'`, only in the function of a lock of another client on the same adapter.
  */
 export function currentTx<Client extends object>(client: Client, options: CurrentTxOptions = {}): LockTx<Client> {
-  const { outside = 'throw', ...others } = options;
-  const [unknown] = Object.keys(others);
-  if (unknown !== undefined) throw new InvalidOptionError(unknown, 'is no option of currentTx, which takes `outside`.');
-  if (outside !== 'throw' && outside !== 'client') {
-    throw new InvalidOptionError('outside', "must be 'throw' or 'client'.");
-  }
+  checkNames('options', options, ['outside']);
+  const { outside = 'throw' } = options;
+  ensure(outside === 'throw' || outside === 'client', 'outside', "must be 'throw' or 'client'.");
   const held = client == null ? undefined : innermostHeld(client);
   if (held !== undefined) return held.transaction.tx as LockTx<Client>;
   checkClient('currentTx', client);
   // Reads on the client would miss what that lock's transaction has written.
-  const other = innermostHeldOn((one) => shareAdapter(one, client));
+  const other = allHeld().find(({ transaction }) => shareAdapter(transaction.client, client));
   if (outside === 'client' && other === undefined) return client;
   throw outsideOf('currentTx', 'its transaction', other);
 }
@@ -50,11 +48,8 @@ export function currentLock(client?: object): Lock {
 
 /** A client that is not there yet, such as a property that was not injected, must not look like "outside". */
 function checkClient(name: string, client: unknown): void {
-  if (typeof (client as { readonly $withLock?: unknown } | null | undefined)?.$withLock === 'function') return;
-  throw new InvalidOptionError(
-    'client',
-    `of ${name} must be a Prisma client that is extended by fencedLock, and not its \`tx\`.`,
-  );
+  const isClient = typeof (client as { readonly $withLock?: unknown } | null | undefined)?.$withLock === 'function';
+  ensure(isClient, 'client', `of ${name} must be a Prisma client that is extended by fencedLock, and not its \`tx\`.`);
 }
 
 /** @param other the lock of another client that the code runs in. */

@@ -3,13 +3,11 @@ import { assemble } from './assemble.js';
 import { InvalidOptionError } from './base/errors.js';
 import { makeObservable } from './call/observed.js';
 import { lockClient } from './client.js';
-import type { FencedLockOptions, LockOptions, ResolvedOptions } from './options/options.js';
-import { resolveLockOptions } from './options/validate-call.js';
-import { resolveOptions } from './options/validate-options.js';
-import { isolationLevelOf } from './prisma/client.js';
+import type { FencedLockOptions, ResolvedLockOptions, ResolvedOptions } from './options/options.js';
+import { resolveLockOptions, resolveOptions } from './options/resolve.js';
+import { detectOutsideWrites } from './prisma/hooks.js';
 import { refuseTransactionClient } from './prisma/inside-transaction.js';
 import type { PrismaInternals } from './prisma/internals.js';
-import { detectOutsideWrites } from './prisma/outside.js';
 
 /**
  * A client whose models have the field. Applying the extension to another client does not compile. Names that are only
@@ -38,12 +36,16 @@ function extensionOf(resolved: ResolvedOptions) {
   return Prisma.defineExtension((client) => {
     const base = client as unknown as PrismaInternals;
     const { databaseOf, observed, ...ports } = assemble(base, resolved);
-    const isolationLevel = resolved.defaults.isolationLevel ?? isolationLevelOf(base);
-    const defaults = resolveLockOptions({ isolationLevel } as LockOptions, resolved.defaults);
+    const database = databaseOf(base);
+    const { isolationLevel } = base._engineConfig.transactionOptions ?? {};
+    const defaults: ResolvedLockOptions = {
+      ...resolved.defaults,
+      isolationLevel: resolved.defaults.isolationLevel ?? isolationLevel,
+    };
     let own: unknown;
     const { methods } = lockClient(resolved, {
       ...ports,
-      database: databaseOf(base),
+      database,
       calledOn(self, method, key) {
         const outermost = Prisma.getExtensionContext(self) as unknown as PrismaInternals | undefined;
         if (outermost === undefined) {
@@ -52,7 +54,7 @@ function extensionOf(resolved: ResolvedOptions) {
         if (typeof outermost.$extends !== 'function') refuseTransactionClient(method, key);
         // Begin the transaction on the base client: the layer of this extension has no use inside a transaction and would
         // only cost time.
-        return { client: outermost, database: databaseOf(outermost === own ? base : outermost) };
+        return { client: outermost, database: outermost === own ? database : databaseOf(outermost) };
       },
       resolve: (given) => resolveLockOptions(given, defaults),
       disconnect: () => base.$disconnect(),

@@ -411,7 +411,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'keys in the order of the call',
-    file: 'src/options/validate-call.ts',
+    file: 'src/options/arguments.ts',
     change: [['.sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)))', '']],
     tests: ['test/call/several-keys'],
     why: 'Two would wait for each other.',

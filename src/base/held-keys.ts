@@ -1,5 +1,5 @@
 import { NestedError, ReentryError } from './errors.js';
-import { runInside, type Scope, scopeWith } from './scope.js';
+import { runInside, scopes } from './scope.js';
 
 /**
  * The keys that a lock's function holds, in the async context of that function. It ends with the function, although
@@ -22,13 +22,8 @@ export interface OpenTransaction {
 }
 
 /** Everything that the present async context holds, the innermost first. */
-function allHeld(): readonly Held[] {
-  const all: Held[] = [];
-  for (let scope: Scope | undefined = scopeWith('held'); scope !== undefined; scope = scope.outer) {
-    const held = scope.inside.held as Held | undefined;
-    if (held !== undefined) all.push(held);
-  }
-  return all;
+export function allHeld(): readonly Held[] {
+  return scopes().flatMap(({ inside: { held } }) => (held === undefined ? [] : [held as Held]));
 }
 
 /**
@@ -72,12 +67,7 @@ export function holds(key: string): boolean {
 
 /** The innermost of what the present async context holds: of any client, or of this one. */
 export function innermostHeld(client?: object): Held | undefined {
-  return innermostHeldOn((one) => client === undefined || one === client);
-}
-
-/** The same, of a client that `isMeant` accepts. */
-export function innermostHeldOn(isMeant: (client: object) => boolean): Held | undefined {
-  return allHeld().find(({ transaction }) => isMeant(transaction.client));
+  return allHeld().find(({ transaction }) => client === undefined || transaction.client === client);
 }
 
 /** Runs the lock's function in an async context that holds `keys`. */

@@ -12,34 +12,26 @@ interface ScopeProperties {
   readonly hook: unknown;
 }
 
-/** An async context, and the one around it. */
-export class Scope {
-  #outer: Scope | undefined;
-  /** Whether the scope's action has settled. Work that was not awaited may go on, but does not belong to the scope any more. */
-  ended = false;
+/** An async context. */
+export interface Scope {
   inside: Partial<ScopeProperties>;
+  /** Those that it is in, the innermost first. */
+  around: readonly Scope[];
+  /** Whether its action has settled. Work that was not awaited may go on, but does not belong to it any more. */
+  ended: boolean;
+}
 
-  constructor(inside: Partial<ScopeProperties>) {
-    this.#outer = shared.storage.getStore();
-    // Reading `outer` removes ended scopes from the chain, at every level.
-    let around = this.outer;
-    while (around !== undefined) around = around.outer;
-    this.inside = inside;
-  }
+/**
+ * The contexts that the present code is in, the innermost first. Those that have ended are left out: otherwise they would be kept
+ * without end if each call begins in work that the previous one did not await.
+ */
+export function scopes(): readonly Scope[] {
+  const scope = shared.storage.getStore();
+  return scope === undefined ? [] : living([scope, ...scope.around]);
+}
 
-  /**
-   * Skips scopes that have ended. Otherwise the chain would grow without end if each call begins in work that the
-   * previous one did not await.
-   */
-  get outer(): Scope | undefined {
-    while (this.#outer?.ended) this.#outer = this.#outer.outer;
-    return this.#outer;
-  }
-
-  /** Runs `action` in this scope. */
-  run<R>(action: () => R): R {
-    return shared.storage.run(this, action);
-  }
+function living(scopes: readonly Scope[]): readonly Scope[] {
+  return scopes.filter(({ ended }) => !ended);
 }
 
 /** How long after the last scope has ended the storage is disabled; milliseconds. */
@@ -64,18 +56,17 @@ interface SharedStorage {
 
 /** Runs `action` in a scope that ends when its promise settles. */
 export function runInside<R>(inside: Partial<ScopeProperties>, action: () => Promise<R>): Promise<R> {
-  const scope = new Scope(inside);
+  const scope: Scope = { inside, around: scopes(), ended: false };
   shared.active++;
   const end = () => {
-    scope.ended = true;
     // Timers and sockets keep the async context that they were created in, so drop the references.
-    scope.inside = {};
+    Object.assign(scope, { inside: {}, around: living(scope.around), ended: true });
     shared.active--;
     // With the storage disabled, the application's own queries do not pay for it between locks.
     if (shared.active === 0) shared.idle ??= inProcess(IDLE_TIME, disableWhenIdle).unref();
   };
   try {
-    const settled = scope.run(action);
+    const settled = shared.storage.run(scope, action);
     settled.then(end, end);
     return settled;
   } catch (error) {
@@ -87,11 +78,4 @@ export function runInside<R>(inside: Partial<ScopeProperties>, action: () => Pro
 function disableWhenIdle(): void {
   shared.idle = undefined;
   if (shared.active === 0) shared.storage.disable();
-}
-
-/** The nearest scope that has this property. */
-export function scopeWith(name: keyof ScopeProperties): Scope | undefined {
-  let scope = shared.storage.getStore();
-  while (scope !== undefined && scope.inside[name] === undefined) scope = scope.outer;
-  return scope;
 }

@@ -4,8 +4,9 @@ import { ClosedError, type LockLostError, LockTimeoutError, StaleTokenError } fr
 import { holds, refuseNestedCall } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import { TOUCH } from '../database/sql.js';
+import { checkFunction } from '../options/arguments.js';
 import type { HandleState, ResolvedLockOptions, TransactionOptions } from '../options/options.js';
-import { checkWork, resolveTransactionOptions } from '../options/validate-call.js';
+import { resolveTransactionOptions } from '../options/resolve.js';
 import { fencedTransaction } from '../transaction/transaction.js';
 import type { LeaseUser } from '../waiting/lease.js';
 import { type Turn, withOthers } from '../waiting/turn.js';
@@ -135,7 +136,7 @@ class Handle<Tx> implements LockHandle<Tx> {
   }
 
   async $transaction<R>(fn: Work<Tx, R>, given: TransactionOptions = {}): Promise<R> {
-    checkWork(fn, '$transaction');
+    checkFunction(fn, '$transaction');
     const options = resolveTransactionOptions(given, this.#defaults);
     refuseNestedCall(this.keys, options.nested);
     if (this.#released) throw this.#closedBy ?? new ClosedError(RELEASED, { key: this.key });

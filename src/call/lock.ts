@@ -1,9 +1,9 @@
-import { turnOfLoop } from '../base/clock.js';
-import { ClosedError, type FencedLockError, HookFailedError } from '../base/errors.js';
-import type { Emit } from '../base/events.js';
-import type { LazyAbort } from '../base/lazy-abort.js';
-import { runInside, scopeWith } from '../base/scope.js';
-import { checkHook } from '../options/validate-call.js';
+import { turnOfLoop, turnOfLoop } from '../base/clock.js';
+import { ClosedError, ClosedError, type FencedLockError, type FencedLockError, HookFailedError, HookFailedError } from '../base/errors.js';
+import type { Emit, Emit } from '../base/events.js';
+import type { LazyAbort, LazyAbort } from '../base/lazy-abort.js';
+import { runInside, scopes } from '../base/scope.js';
+import { checkFunction } from '../options/arguments.js';
 import type { Outcome } from '../transaction/call.js';
 
 /** The lock, as the caller's function gets it. */
@@ -109,7 +109,7 @@ export class HeldLock implements Lock {
   }
 
   #register(name: HookName, fn: Hook['fn']): void {
-    checkHook(fn);
+    checkFunction(fn);
     if (this.#hasEnded) {
       throw new ClosedError(
         `\`${name}\` was called when the function of the lock had ended, so its hook would never run. Call it inside ` +
@@ -200,10 +200,7 @@ export class RunningHooks {
 
   /** Waits until no hook runs. Resolves to whether it waited. Called by a hook, it does not wait. */
   async idle(): Promise<boolean> {
-    for (let scope = scopeWith('hook'); scope !== undefined; scope = scope.outer) {
-      if (scope.inside.hook === this) return false;
-    }
-    if (this.#running.size === 0) return false;
+    if (this.#running.size === 0 || scopes().some(({ inside }) => inside.hook === this)) return false;
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
     return true;
   }

@@ -1,5 +1,5 @@
 import { plainTransactionBegun } from '../base/plain-transactions.js';
-import { scopeWith } from '../base/scope.js';
+import { scopes } from '../base/scope.js';
 import { type Connection, NotRun, type Place } from '../database/database.js';
 import { AdapterConnection, type AdapterTransaction } from './adapter-connection.js';
 import type { PgClient, PgPool } from './pg.js';
@@ -57,7 +57,7 @@ export class Ticket {
 
 /** The ticket of the transaction that requests a connection in this async context, if it has none yet. */
 export function openTicket(): Ticket | undefined {
-  const ticket = scopeWith('ticket')?.inside.ticket as Ticket | undefined;
+  const [ticket] = scopes().flatMap(({ inside: { ticket } }) => (ticket === undefined ? [] : [ticket as Ticket]));
   return ticket?.isOpen ? ticket : undefined;
 }
 

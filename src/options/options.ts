@@ -192,19 +192,25 @@ export interface ResolvedOptions
   readonly defaults: ResolvedLockOptions;
 }
 
-const CALL_DEFAULTS = {
+/** The options of a call where neither `defaults` nor the call gives one. */
+export const CALL_DEFAULTS: ResolvedLockOptions = {
   waitTime: 10_000,
   leaseTime: 5_000,
   renew: true,
   timeout: 30_000,
+  signal: undefined,
   reentry: 'join',
   nested: 'throw',
   retries: 0,
   hookErrors: 'event',
-} as const satisfies LockOptions;
+  isolationLevel: undefined,
+  maxWait: undefined,
+};
 
+/** The options of the client that are not given. */
 export const DEFAULTS = {
-  ...CALL_DEFAULTS,
+  wake: 'pubsub',
+  pollInterval: 200,
   keyPrefix: 'fenced-lock:',
   fenceField: 'fence',
   commandTimeout: 2_000,
@@ -212,14 +218,7 @@ export const DEFAULTS = {
   passOnAfter: 50,
   onRedisUnavailable: 'throw',
   unsetKeyParts: 'throw',
-  wake: 'pubsub',
-  pollInterval: 200,
-} as const satisfies Partial<Record<keyof FencedLockOptions | keyof LockOptions, unknown>>;
+} as const satisfies Partial<FencedLockOptions>;
 
-/** The options of a call where neither `defaults` nor the call gives one. */
-export const BUILT_IN: ResolvedLockOptions = {
-  ...CALL_DEFAULTS,
-  signal: undefined,
-  isolationLevel: undefined,
-  maxWait: undefined,
-};
+/** The shortest lease that a renewal at a third of its time can keep over a network; milliseconds. */
+export const SHORTEST_LEASE = 100;

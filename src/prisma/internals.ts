@@ -6,7 +6,9 @@ export interface PrismaInternals {
     /** The schema of Prisma: its models and its datasource. */
     readonly inlineSchema?: string;
     /** Those that were given to `new PrismaClient`. */
-    readonly transactionOptions?: { readonly isolationLevel?: string };
+    readonly transactionOptions?: {
+      readonly isolationLevel?: 'ReadUncommitted' | 'ReadCommitted' | 'RepeatableRead' | 'Serializable';
+    };
   };
   readonly _engine?: Engine;
   readonly _runtimeDataModel: { readonly models: Readonly<Record<string, DataModel>> };
@@ -18,7 +20,7 @@ export interface PrismaInternals {
 }
 
 /** A field of the run-time data model. */
-export interface ModelField {
+interface ModelField {
   readonly name: string;
   readonly kind: string;
   readonly type: string;

@@ -1,15 +1,10 @@
 import type { Model } from '../database/database.js';
 import { schemaOf } from './adapter.js';
-import type { ModelField, PrismaInternals } from './internals.js';
+import type { PrismaInternals } from './internals.js';
 
 /** How a model is called on the client: `stock` for `Stock`. */
 export function nameOnClient(model: string): string {
   return model.charAt(0).toLowerCase() + model.slice(1);
-}
-
-/** The fields of each model. */
-export function fieldsOf(client: PrismaInternals): ReadonlyMap<string, readonly ModelField[]> {
-  return new Map(Object.entries(client._runtimeDataModel.models).map(([name, { fields }]) => [name, fields]));
 }
 
 /** What the schema says of a field: its type and its attributes. The run-time data model does not tell all of it. */

@@ -5,20 +5,11 @@ import { isPlainTransactionOpen } from '../base/plain-transactions.js';
 import { Reply } from '../base/reply.js';
 import { runInside } from '../base/scope.js';
 import { isCounted, isOfAnother, Ticket } from '../connection/pool.js';
-import {
-  type ClientTransaction,
-  type ClientTransactionOptions,
-  type Database,
-  NotRun,
-  type Place,
-  type Query,
-  type Unfinished,
-} from '../database/database.js';
+import { type Database, NotRun, type Query, type Unfinished } from '../database/database.js';
 import { fenceConnected, fencedClasses } from './adapter.js';
 import { isDisconnect, isEnded, isNoMatch, isStatementError, isUnavailable, sqlDetail, sqlState } from './errors.js';
-import { INNERMOST, innermostOf } from './innermost.js';
-import type { PrismaInternals, TransactionClient } from './internals.js';
-import { rememberTransaction } from './lock-transactions.js';
+import { INNERMOST, innermostOf, rememberTransaction } from './hooks.js';
+import type { AdapterFactory, PrismaInternals, TransactionClient } from './internals.js';
 import { nameOnClient } from './models.js';
 import { FencedTx, UNFINISHED } from './tx.js';
 
@@ -31,6 +22,8 @@ export function prismaDatabases(rescue: Query): (client: PrismaInternals) => Dat
 }
 
 function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object> {
+  // Every client that holds locks has one.
+  const adapter = client._engineConfig.adapter as AdapterFactory;
   const models = Object.keys(client._runtimeDataModel.models);
   const names = new Set([...models, ...models.map(nameOnClient)]);
   const clientFor = innermostOf(client);
@@ -44,75 +37,69 @@ function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object
     isUnavailable,
     isEnded,
     unfinished: (tx) => (tx as { readonly [UNFINISHED]?: Unfinished })[UNFINISHED],
-    mayBeInsideTransaction: () => isPlainTransactionOpen() || !countedClients.has(adapterOf(client)),
-    open: (options, place) => open(client, clientFor, options, place, names),
+    mayBeInsideTransaction: () => isPlainTransactionOpen() || !countedAdapters.has(adapter),
+    open({ key, hooked, evenIfWanted, maxWait, isolationLevel }, place) {
+      const ticket = new Ticket(place, evenIfWanted);
+      const fencedBefore = fencedClasses.count;
+      const decided = new Reply<Body>();
+      // Prisma's own timeout must never fire: it lets the rest of a running operation run outside the transaction
+      // (prisma/orm#29762). This package's timeout shuts the gate and ends the backend.
+      const options = { timeout: LONGEST_TIME, maxWait, isolationLevel };
+      const settled = runInside({ ticket }, () =>
+        clientFor(hooked).$transaction(
+          (tx) => decided.value?.(tx) ?? decided.promise.then((body) => body(tx)),
+          options,
+        ),
+      );
+      return {
+        run(hook, body) {
+          const once = (tx: TransactionClient): Promise<void> => {
+            ticket.isOpen = false;
+            const { source } = ticket;
+            if (source === undefined) return notFenced(adapter, fencedBefore);
+            if (isOfAnother(source, adapter)) return ofAnother(adapter, source);
+            if (isCounted(source)) countedAdapters.add(adapter);
+            const id = transactionId(tx);
+            if (hooked && (id === undefined || !(INNERMOST in tx))) return Promise.reject(notHooked());
+            const own = new FencedTx(tx, key, names);
+            const forget = rememberTransaction(id, {
+              hook: hooked ? hook : undefined,
+              skip: (skipped) => own.skip(skipped),
+            });
+            return body(own.proxy, () => {
+              own.isClosed = true;
+              forget();
+            });
+          };
+          let ended: Promise<void> | undefined;
+          // An extension may repeat the transaction, on a connection that is not fenced. A repetition ends as the first
+          // run did.
+          decided.resolve((tx) => {
+            ended ??= once(tx);
+            return ended;
+          });
+          return settled;
+        },
+        discard() {
+          decided.resolve(() => Promise.reject(new Error('not needed')));
+          return settled;
+        },
+      };
+    },
   };
 }
 
-/** Clients whose plain transactions are all counted, by their adapters. Known once a lock has had a transaction there. */
-const countedClients = new WeakSet<object>();
-const adapterOf = (client: PrismaInternals): object => client._engineConfig.adapter ?? client;
+/** Adapters whose plain transactions are all counted. Known once a lock has had a transaction there. */
+const countedAdapters = new WeakSet<object>();
 
 type Body = (tx: TransactionClient) => Promise<void>;
-
-function open(
-  client: PrismaInternals,
-  clientFor: ReturnType<typeof innermostOf>,
-  options: ClientTransactionOptions,
-  place: Place,
-  models: ReadonlySet<string>,
-): ClientTransaction<object> {
-  const ticket = new Ticket(place, options.evenIfWanted);
-  const fencedBefore = fencedClasses.count;
-  const decided = new Reply<Body>();
-  const settled = runInside({ ticket }, () =>
-    clientFor(options.hooked).$transaction(
-      (tx) => decided.value?.(tx) ?? decided.promise.then((body) => body(tx)),
-      prismaOptions(options),
-    ),
-  );
-  return {
-    run(hook, body) {
-      const once = (tx: TransactionClient): Promise<void> => {
-        ticket.isOpen = false;
-        const { source } = ticket;
-        if (source === undefined) return notFenced(client, fencedBefore);
-        if (isOfAnother(source, client._engineConfig.adapter)) return ofAnother(client, source);
-        if (isCounted(source)) countedClients.add(adapterOf(client));
-        const id = transactionId(tx);
-        if (options.hooked && (id === undefined || !(INNERMOST in tx))) return Promise.reject(notHooked());
-        const own = new FencedTx(tx, options.key, models);
-        const forget = rememberTransaction(id, {
-          hook: options.hooked ? hook : undefined,
-          skip: (skipped) => own.skip(skipped),
-        });
-        return body(own.proxy, () => {
-          own.isClosed = true;
-          forget();
-        });
-      };
-      let ended: Promise<void> | undefined;
-      // An extension may repeat the transaction, on a connection that is not fenced. A repetition ends as the first run
-      // did.
-      decided.resolve((tx) => {
-        ended ??= once(tx);
-        return ended;
-      });
-      return settled;
-    },
-    discard() {
-      decided.resolve(() => Promise.reject(new Error('not needed')));
-      return settled;
-    },
-  };
-}
 
 /**
  * Refuses a transaction without a fenced connection. If the client had connected before, its adapter is fenced now, and
  * the transaction begins again.
  */
-async function notFenced({ _engineConfig: { adapter } }: PrismaInternals, fencedBefore: number): Promise<never> {
-  if (adapter !== undefined) await fenceConnected(adapter);
+async function notFenced(adapter: AdapterFactory, fencedBefore: number): Promise<never> {
+  await fenceConnected(adapter);
   if (fencedClasses.count > fencedBefore) throw new NotRun('the adapter had to be fenced first');
   throw new InvalidOptionError(
     'adapter',
@@ -136,8 +123,8 @@ function notHooked(): InvalidOptionError {
  * client's. If the client had connected before, and shares its pool with others, this is known now, and the transaction
  * begins again.
  */
-async function ofAnother({ _engineConfig: { adapter } }: PrismaInternals, source: object): Promise<never> {
-  await adapter?.connect();
+async function ofAnother(adapter: AdapterFactory, source: object): Promise<never> {
+  await adapter.connect();
   if (!isOfAnother(source, adapter)) throw new NotRun('the pool had to be recognized first');
   throw new InvalidOptionError(
     '$transaction',
@@ -153,14 +140,4 @@ const SCOPE = Symbol.for('prisma.client.transaction.scope_context');
 function transactionId(tx: TransactionClient): unknown {
   const { [ID]: id, [SCOPE]: scope } = tx as { [ID]?: unknown; [SCOPE]?: { readonly txId?: unknown } };
   return id ?? scope?.txId;
-}
-
-function prismaOptions({ maxWait, isolationLevel }: ClientTransactionOptions): Record<string, unknown> {
-  return {
-    // Prisma's own timeout must never fire: it lets the rest of a running operation run outside the transaction
-    // (prisma/orm#29762). This package's timeout shuts the gate and ends the backend.
-    timeout: LONGEST_TIME,
-    ...(maxWait === undefined ? {} : { maxWait }),
-    ...(isolationLevel === undefined ? {} : { isolationLevel }),
-  };
 }

@@ -109,7 +109,13 @@ export class FencedTx extends Facade implements Unfinished {
   get(_: object, property: string | symbol, receiver: unknown): unknown {
     if (property === UNFINISHED) return this;
     if (EXITS.has(property)) return exit(String(property));
-    return this.watched(property, Reflect.get(this.inner, property, receiver));
+    const value: unknown = Reflect.get(this.inner, property, receiver);
+    if (typeof property !== 'string') return value;
+    if (typeof value === 'function') return RAW.has(property) ? this.method(property, value as Method, true) : value;
+    if (typeof value !== 'object' || value === null || !this.#modelNames.has(property)) return value;
+    const model = this.#models.get(property) ?? new Model(property, value, this).proxy;
+    this.#models.set(property, model);
+    return model;
   }
 
   override has(target: object, property: string | symbol): boolean {
@@ -117,21 +123,11 @@ export class FencedTx extends Facade implements Unfinished {
   }
 
   get unsent(): string | undefined {
-    return nameOfFirst(this.#waiting);
+    return this.#waiting.values().next().value?.name;
   }
 
   get inFlight(): string | undefined {
-    return nameOfFirst(this.#inFlight);
-  }
-
-  /** Returns a property of the client, wrapped if it is a model or sends raw SQL. */
-  watched(name: string | symbol, value: unknown): unknown {
-    if (typeof name !== 'string') return value;
-    if (typeof value === 'function') return RAW.has(name) ? this.method(name, value as Method, true) : value;
-    if (typeof value !== 'object' || value === null || !this.#modelNames.has(name)) return value;
-    const model = this.#models.get(name) ?? new Model(name, value, this).proxy;
-    this.#models.set(name, model);
-    return model;
+    return this.#inFlight.values().next().value?.name;
   }
 
   /** A method that makes an operation. @param name in messages. */
@@ -186,11 +182,6 @@ export class FencedTx extends Facade implements Unfinished {
     // Or our gate has refused a statement of it, whose error does not name the operation.
     return this.isClosed && OF_ENDED.has(codeOf(error)) ? cutShort(this.#key, name, error) : error;
   }
-}
-
-function nameOfFirst(operations: ReadonlySet<{ readonly name: string }>): string | undefined {
-  for (const { name } of operations) return name;
-  return undefined;
 }
 
 /** Codes that an operation rejects with behind the end of its transaction: Prisma's, our gate's, and that of a late extension. */

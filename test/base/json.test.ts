@@ -44,32 +44,19 @@ describe('JSON.stringify of an error', () => {
 
   const circular: Record<string, unknown> = {};
   circular['self'] = [circular];
-  const endless = { toJSON: (): unknown => ({ again: endless, at: {} }) };
-  let deep: unknown = 1n;
-  for (let level = 0; level < 100_000; level++) deep = [deep];
-  const strange = new Error('strange');
-  Object.assign(strange, { message: strange, code: 5n });
   const { proxy, revoke } = Proxy.revocable({}, {});
   revoke();
-  const getter = {
-    get secret(): never {
-      throw new Error('not for you');
-    },
-  };
-  const failing = {
-    toJSON(): never {
-      throw new Error('not for you');
-    },
+  const refuses = (): never => {
+    throw new Error('not for you');
   };
 
-  test.each<[string, unknown, unknown]>([
-    ['a value that contains itself', circular, { self: ['[circular]'] }],
-    ['a value whose JSON contains it', endless, { again: '[circular]', at: {} }],
-    ['a getter that throws', { getter }, { getter: '[not readable]' }],
-    ['a toJSON that throws', { failing }, { failing: '[not readable]' }],
-    ['a revoked Proxy', [proxy], ['[not readable]']],
-    ['an error whose message is the error', strange, { name: 'Error', code: '5' }],
-  ])('does not throw because of %s', (_, value, shown) => {
-    expect(hookFailed(value, [value])).toMatchObject({ value: shown, errors: [shown] });
+  test.each<[string, unknown]>([
+    ['a value that contains itself', circular],
+    ['a getter that throws', Object.defineProperty({}, 'secret', { enumerable: true, get: refuses })],
+    ['a toJSON that throws', { toJSON: refuses }],
+    ['a revoked Proxy', proxy],
+  ])('does not throw because of %s', (_, value) => {
+    expect(hookFailed(value)).toMatchObject({ value: '[not readable]', errors: [{ name: 'Error', message: 'mail' }] });
+    expect(hookFailed(1, [value])).toMatchObject({ value: 1, code: 'HOOK_FAILED' });
   });
 });

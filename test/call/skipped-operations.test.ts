@@ -46,23 +46,6 @@ describeWithShop('an operation that Prisma has not sent, because another one of 
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
-  test('rolls back where Prisma refuses the whole batch for the arguments of one', async () => {
-    const { id, key } = await shop.product(10);
-    const invalid = (tx: Tx) => tx.order.create({ data: { nothing: 3 } as never });
-    const raw = (tx: Tx) => tx.$queryRaw`UPDATE "Stock" SET quantity = 11 WHERE id = ${id} RETURNING id`;
-    for (const parts of [
-      [invalid, raw],
-      [raw, invalid],
-    ]) {
-      const run = (tx: Tx) => Promise.all(parts.map((part): Promise<unknown> => part(tx))).catch(() => {});
-      await expect(unfenced.$withLock(key, run)).rejects.toMatchObject({
-        reason: 'skipped-operation',
-        message: expect.stringContaining('`$queryRaw` was not sent, because `order.create`'),
-      });
-    }
-    expect((await shop.row(id))?.quantity).toBe(10);
-  });
-
   test('is noticed where an extension makes another result of it', async () => {
     const { id, key } = await shop.product(10);
     const extended = unfenced.$extends({

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { InvalidOptionError } from '../../src/base/errors.js';
-import { checkKeys, checkParts, checkState } from '../../src/options/validate-call.js';
+import { checkKeys, checkParts, checkState } from '../../src/options/arguments.js';
 
 describe('several keys', () => {
   test('are sorted by their bytes, which is not the order of UTF-16, and without duplicates', () => {

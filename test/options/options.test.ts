@@ -1,9 +1,9 @@
 import { Cluster, Redis } from 'ioredis';
 import { afterAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { FencedLockError, InvalidOptionError } from '../../src/base/errors.js';
+import { checkFunction, checkKey } from '../../src/options/arguments.js';
 import type { FencedLockOptions, LockOptions, RedisLike } from '../../src/options/options.js';
-import { checkKey, checkWork, resolveLockOptions, resolveTransactionOptions } from '../../src/options/validate-call.js';
-import { resolveOptions } from '../../src/options/validate-options.js';
+import { resolveLockOptions, resolveOptions, resolveTransactionOptions } from '../../src/options/resolve.js';
 import { BLANKS } from '../cli/operator.js';
 import { startRedis } from '../support/servers/index.js';
 import { describeWithShop } from '../support/shop.js';
@@ -150,7 +150,7 @@ describe('an option', () => {
     ['commandTimeout', [0, -1, Number.NaN, '1']],
     ['models', ['Stock', [1], {}, [undefined]]],
     ['onEvent', ['log', {}, 5]],
-    ['rescue', [null, {}, 'postgresql://user:s3cret@host', { connect: true }]],
+    ['rescue', [{}, 'postgresql://user:s3cret@host', { connect: true }]],
     ['redis', [undefined, null, 'redis://user:s3cret@host', {}, { evalsha: () => {} }, new Map()]],
   ] as ReadonlyArray<[keyof FencedLockOptions, unknown[]]>)('%s of the extension is checked', (name, values) => {
     for (const value of values) expect(refusal(() => extension({ [name]: value })).option).toBe(name);
@@ -180,12 +180,12 @@ describe('an option', () => {
 
   test('fn must be a function, and no generator, which would run nothing', () => {
     for (const work of [undefined, null, 'stock', {}, Promise.resolve()]) {
-      expect(refusal(() => checkWork(work, '$withLock')).message).toContain('must be a function');
+      expect(refusal(() => checkFunction(work, '$withLock')).message).toContain('must be a function');
     }
     for (const generator of [function* () {}, async function* () {}]) {
-      expect(refusal(() => checkWork(generator, '$withLock')).message).toContain('a plain or an async function');
+      expect(refusal(() => checkFunction(generator, '$withLock')).message).toContain('a plain or an async function');
     }
-    for (const good of [() => {}, async () => {}, function named() {}]) checkWork(good, '$withLock');
+    for (const good of [() => {}, async () => {}, function named() {}]) checkFunction(good, '$withLock');
   });
 });
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { InvalidOptionError } from '../../base/errors.js';
-import { checkKey } from '../../options/validate-call.js';
+import { checkKey } from '../../options/arguments.js';
 import { ASSETS } from './assets.generated.js';
 import { forceRelease, hostOf } from './force-release.js';
 import { refuse, respond, respondJson } from './headers.js';
@@ -30,7 +30,7 @@ export function boardOf(source: BoardSource, options: ResolvedBoardOptions): Boa
   // Random for each process. Pages of other origins cannot read it.
   const token = randomBytes(32).toString('base64url');
   const { allowForceRelease, title, refreshInterval, basePath, hosts } = options;
-  const viewers = new Viewers(source, refreshInterval, allowForceRelease ? token : undefined);
+  const viewers = new Viewers(source, { interval: refreshInterval, token: allowForceRelease ? token : undefined });
 
   // Without this header nginx buffers the events.
   const unbuffered = { 'x-accel-buffering': 'no' };

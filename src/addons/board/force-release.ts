@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import { InvalidOptionError } from '../../base/errors.js';
-import { checkKey } from '../../options/validate-call.js';
+import { checkKey } from '../../options/arguments.js';
 import { respondJson } from './headers.js';
 import { brief } from './health.js';
 import type { ResolvedBoardOptions } from './options.js';

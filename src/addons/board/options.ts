@@ -1,5 +1,4 @@
-import { checkNames } from '../../base/check-names.js';
-import { is } from '../../options/validate-call.js';
+import { checkNames, ensure } from '../../base/checks.js';
 
 /** What `createBoard` takes. */
 export interface BoardOptions {
@@ -37,19 +36,18 @@ export function resolveBoardOptions(given: BoardOptions) {
   checkNames('options', given, KNOWN);
   const { basePath = '', allowForceRelease = false, refreshInterval = 500, title = 'Locks', origin, hosts } = given;
   const isPath = typeof basePath === 'string' && /^(\/(?!\.\.?(\/|$))[\w.~-]+)*$/.test(basePath);
-  is(isPath, 'basePath', basePath, 'must be a path such as "/admin/locks", without a slash at its end.');
-  is(typeof allowForceRelease === 'boolean', 'allowForceRelease', allowForceRelease, 'must be true or false.');
+  ensure(isPath, 'basePath', 'must be a path such as "/admin/locks", without a slash at its end.');
+  ensure(typeof allowForceRelease === 'boolean', 'allowForceRelease', 'must be true or false.');
   const isInterval = Number.isFinite(refreshInterval) && refreshInterval >= SHORTEST && refreshInterval <= LONGEST;
-  is(isInterval, 'refreshInterval', refreshInterval, `must be ${SHORTEST} to ${LONGEST} milliseconds.`);
-  is(typeof title === 'string' && title.trim() !== '', 'title', title, 'must be a text.');
+  ensure(isInterval, 'refreshInterval', `must be ${SHORTEST} to ${LONGEST} milliseconds.`);
+  ensure(typeof title === 'string' && title.trim() !== '', 'title', 'must be a text.');
   const mustBeOrigin = 'must be an origin such as "https://ops.example.com", without a path.';
-  is(origin === undefined || isOrigin(origin), 'origin', origin, mustBeOrigin);
+  ensure(origin === undefined || isOrigin(origin), 'origin', mustBeOrigin);
   const areHosts = hosts === undefined || (Array.isArray(hosts) && hosts.every(isHost));
-  is(areHosts, 'hosts', hosts, 'must be a list of host names, without ports; IPv6 as "[::1]".');
-  is(
+  ensure(areHosts, 'hosts', 'must be a list of host names, without ports; IPv6 as "[::1]".');
+  ensure(
     !allowForceRelease || hosts !== undefined || origin !== undefined,
     'allowForceRelease',
-    allowForceRelease,
     'needs `hosts` (the names that the board is served under) or `origin` (the origin that browsers see): without them a ' +
       'foreign page could have its own name resolve to this server and take keys.',
   );

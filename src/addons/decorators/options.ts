@@ -1,7 +1,7 @@
 import { InvalidOptionError } from '../../base/errors.js';
 import type { LockOptions, TryLockOptions } from '../../index.js';
-import { BUILT_IN } from '../../options/options.js';
-import { resolveLockOptions } from '../../options/validate-call.js';
+import { CALL_DEFAULTS } from '../../options/options.js';
+import { resolveLockOptions } from '../../options/resolve.js';
 
 /** A Prisma client that is extended by fencedLock, as far as a decorator uses it. */
 export interface LockingClient {
@@ -39,7 +39,7 @@ export function checkOptions(options: WithLockOptions | TryWithLockOptions) {
   if (client !== undefined && typeof client !== 'function') {
     throw new InvalidOptionError('client', 'must be a function that gives it, such as (self) => self.database.');
   }
-  resolveLockOptions(lock, BUILT_IN);
+  resolveLockOptions(lock, CALL_DEFAULTS);
   return { mode, client: client as ((self: unknown) => unknown) | undefined, lock };
 }
 

@@ -1,5 +1,5 @@
 import { diag, type Meter, metrics as meters, type Tracer, trace } from '@opentelemetry/api';
-import { checkNames } from '../../base/check-names.js';
+import { checkNames } from '../../base/checks.js';
 import { OTHER } from './attributes.js';
 import { recordMetrics } from './metrics.js';
 import { recordSpans } from './spans.js';

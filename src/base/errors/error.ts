@@ -1,4 +1,4 @@
-import { briefCause, DOCS, plain, tryRead } from './thrown.js';
+import { brief, DOCS, readable, tryRead } from './thrown.js';
 
 /** The stable codes of all errors. Compare these, not messages. */
 export type FencedLockErrorCode =
@@ -53,10 +53,11 @@ export class FencedLockError extends Error {
    */
   toJSON(): Readonly<Record<string, unknown>> {
     const { name, code, key, message, cause } = this;
-    const shown = { name, code, key, message, ...(cause === undefined ? {} : { cause: briefCause(cause) }) };
     // The fields of a subclass, too. The stack is for logs that print errors themselves.
     const { stack: _, ...fields } = this;
-    return plain({ ...shown, ...fields, ...shown }) as Record<string, unknown>;
+    const shown = { name, code, key, message, ...(cause === undefined ? {} : { cause: tryRead(() => brief(cause)) }) };
+    const all = Object.entries({ ...shown, ...fields, ...shown });
+    return Object.fromEntries(all.map(([field, value]) => [field, readable(value)]));
   }
 }
 

@@ -50,47 +50,23 @@ export function reason(cause: unknown): string {
   return `: ${text.length > 300 ? `${text.slice(0, 299)}…` : text}`;
 }
 
-/** Deeper values are cut off: `JSON.stringify` would exceed the stack. */
-const MOST_LEVELS = 64;
-/** A getter, a `toJSON` or a Proxy of the caller has thrown. */
-const UNREADABLE = '[not readable]';
-
-/** What JSON shows of a cause. Its other fields may be secret, such as the settings of a connection. */
-export function briefCause(cause: unknown): unknown {
-  if (typeof cause !== 'object' || cause === null) return plain(cause);
-  try {
-    const { name, message, code } = cause as { readonly [field in 'name' | 'message' | 'code']?: unknown };
-    return { name: textOf(name), message: textOf(message), code: textOf(code) };
-  } catch {
-    return UNREADABLE;
-  }
+/** Of an error, what says what it is. Its other fields may be secret, such as the settings of a connection. */
+export function brief(thrown: unknown): unknown {
+  if (typeof thrown !== 'object' || thrown === null) return thrown;
+  const { name, message, code } = thrown as { readonly [field in 'name' | 'message' | 'code']?: unknown };
+  return { name, message, code };
 }
 
-/** Anything may be thrown, also an error whose message is no text. */
-function textOf(field: unknown): unknown {
-  return typeof field === 'object' ? undefined : plain(field);
-}
-
-/**
- * Copies a value for `JSON.stringify`, so that this cannot throw: bigints become decimal strings, errors become name,
- * message and code, and what cannot be read or contains itself becomes a text in brackets.
- *
- * @param within the objects that contain this value, the outermost first.
- */
-export function plain(value: unknown, within: readonly object[] = []): unknown {
-  if (typeof value === 'bigint') return String(value);
-  if (typeof value === 'function' || typeof value === 'symbol') return undefined;
-  if (typeof value !== 'object' || value === null) return value;
-  if (within.includes(value)) return '[circular]';
-  if (within.length === MOST_LEVELS) return '[too deep]';
-  const inside = [...within, value];
+/** What JSON shows of a value: bigints as text, errors briefly. A getter, a `toJSON` or a Proxy of the caller may throw. */
+export function readable(value: unknown): unknown {
   try {
-    if (value instanceof Error) return briefCause(value);
-    const { toJSON } = value as { readonly toJSON?: unknown };
-    if (typeof toJSON === 'function') return plain(toJSON.call(value), inside);
-    if (Array.isArray(value)) return value.map((each) => plain(each, inside));
-    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, plain(each, inside)]));
+    const text = JSON.stringify(value, function (this: Record<string, unknown>, name, json: unknown) {
+      // Not what the `toJSON` of an error has made of it, which may be all of its fields.
+      if (this[name] instanceof Error) return brief(this[name]);
+      return typeof json === 'bigint' ? String(json) : json;
+    }) as string | undefined;
+    return text === undefined ? undefined : JSON.parse(text);
   } catch {
-    return UNREADABLE;
+    return '[not readable]';
   }
 }

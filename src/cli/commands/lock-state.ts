@@ -1,6 +1,6 @@
 import { InvalidOptionError } from '../../base/errors.js';
 import type { LockState } from '../../call/operators.js';
-import { checkKey } from '../../options/validate-call.js';
+import { checkKey } from '../../options/arguments.js';
 import { Misuse } from '../problem.js';
 import { visible } from '../visible.js';
 

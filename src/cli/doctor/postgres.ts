@@ -1,5 +1,5 @@
 import { DOCS } from '../../base/errors.js';
-import { DEFAULTS } from '../../options/options.js';
+import { CALL_DEFAULTS } from '../../options/options.js';
 import { CALLED_BY_GUARD, CALLED_BY_TRIGGERS, grantExecute, grantUsage } from '../migrations/grants.js';
 import { GUARD } from '../migrations/guard-sql.js';
 import { identifier } from '../migrations/identifiers.js';
@@ -289,14 +289,14 @@ const override = asking<{ grantee: string | null }>(
 const LIMITS = [
   {
     setting: 'idle_in_transaction_session_timeout',
-    least: Math.ceil(DEFAULTS.leaseTime / 3),
+    least: Math.ceil(CALL_DEFAULTS.leaseTime / 3),
     report: fault,
     because:
       'a healthy holder that awaits something else is ended before the renewal, at a third of the lease, keeps it',
   },
   {
     setting: 'transaction_timeout',
-    least: DEFAULTS.timeout,
+    least: CALL_DEFAULTS.timeout,
     report: warning,
     because: 'work is ended before its `timeout` of 30 s',
   },

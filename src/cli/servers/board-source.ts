@@ -14,7 +14,6 @@ interface Opened {
 /** What a board shows of both servers, over connections that are opened when somebody looks. */
 export function boardSource(context: Context, options: ServerOptions, database: string): BoardSource {
   let opened: Promise<Opened> | undefined;
-  let last: BoardSource | undefined;
   const open = async () => {
     const locks = await openLocks(context, await findServers(context, options, true), options.keyPrefix, true);
     return { source: sourceOver(locks), close: locks.close };
@@ -24,20 +23,20 @@ export function boardSource(context: Context, options: ServerOptions, database: 
       opened = undefined;
       throw new Error(advised(error), { cause: error });
     });
-    last = (await opened).source;
-    return last;
+    return (await opened).source;
   };
   return {
     look: async (recent) => (await source()).look(recent),
     forceRelease: async (key, holder) => (await source()).forceRelease(key, holder),
     history: async (key) => (await source()).history(key),
     // The address is known from the URL also where the server cannot be reached.
-    health: async () => ({ ...(await source().then((open) => open.health(), notOpened)), database }),
-    topology: () => last?.topology() ?? [],
+    async health() {
+      const { postgres, redis } = await source().then((opened) => opened.health(), notOpened);
+      return { postgres: { ...postgres, address: database }, redis };
+    },
     rest() {
       opened?.then(({ close }) => close()).catch(() => {});
       opened = undefined;
-      last = undefined;
     },
   };
 }
@@ -53,8 +52,6 @@ function sourceOver({ inspect, take, history, observed }: Locks): BoardSource {
 }
 
 function notOpened(error: unknown): Health {
-  const message = `${messageOf(error)}.`;
-  const server = message.startsWith('PostgreSQL') ? 'postgres' : 'redis';
-  const remedy = 'Check the server and its URL.';
-  return { findings: [{ server, check: 'connection', status: 'fault', message, remedy }] };
+  const findings = [{ message: `${messageOf(error)}.`, remedy: 'Check the server and its URL.' }];
+  return { postgres: { address: '', role: 'database', status: 'not connected', healthy: false, findings }, redis: [] };
 }

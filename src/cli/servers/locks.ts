@@ -6,7 +6,7 @@ import { lockClient } from '../../client.js';
 import { poolDatabase, queryOver } from '../../connection/pool-database.js';
 import { Fencing } from '../../fencing/fencing.js';
 import { DEFAULTS, type RedisLike, type SeenState } from '../../options/options.js';
-import { resolveOptions } from '../../options/validate-options.js';
+import { resolveOptions } from '../../options/resolve.js';
 import type { LeaseStore } from '../../waiting/store.js';
 import type { Asked, Context } from '../context.js';
 import { messageOf, Problem } from '../problem.js';

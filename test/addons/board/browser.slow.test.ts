@@ -269,6 +269,10 @@ describeWithRedis('the page, in a real browser', (redis) => {
     await reads('#said', 'was taken');
     expect(await focused()).toBe('Force release …');
     expect((await prisma.$locks.inspect('stock:1')).holder).toBeUndefined();
+    await reads('#facts', 'free');
+    // There is nothing to take, and nothing to ask.
+    await page.keyboard.press('Enter');
+    await reads('#said', 'Nobody has this key');
     await page.keyboard.press('Escape');
     expect(await page.$('dialog[open]')).toBeNull();
     await page.close();

@@ -12,8 +12,7 @@ function board(interval: number) {
   let turns = 0n;
   const source = {
     look: async () => [{ key: 'a', holder: 'h', expiresIn: 30_000, waiting: 0, waiters: [], turns: ++turns }],
-    health: async () => ({ findings: [] }),
-    topology: () => [],
+    health: async () => ({ redis: [] }),
     callers: () => new Map(),
   } as unknown as BoardSource;
   const keys = new Keys();

@@ -1,6 +1,6 @@
 import { heldKey } from '../../../base/held-keys.js';
+import { isWrite, outsideWrite } from '../../../prisma/hooks.js';
 import { RUNS_THE_FUNCTION } from '../../../prisma/inside-transaction.js';
-import { isWrite, outsideWrite } from '../../../prisma/outside.js';
 import { functionOf, type MockCall, MockClient, type Sending, standIn } from './mock.js';
 
 /** Refuses a write that is sent inside the function of a lock. */

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { checkNames } from '../../../base/check-names.js';
+import { checkNames } from '../../../base/checks.js';
 import { Deadline, inProcess, LONGEST_TIME, stop, underClock } from '../../../base/clock.js';
 import { ClosedError, InvalidOptionError, type LossReason } from '../../../base/errors.js';
 import type { FencedLockEvent } from '../../../base/events.js';
@@ -9,6 +9,7 @@ import type { OnceResult } from '../../../call/once-per.js';
 import type { TryResult } from '../../../call/with-lock.js';
 import { lockClient } from '../../../client.js';
 import { Fencing } from '../../../fencing/fencing.js';
+import { checkKey, checkKeys } from '../../../options/arguments.js';
 import type {
   HandleState,
   LockOptions,
@@ -17,8 +18,7 @@ import type {
   SeenState,
   TransactionOptions,
 } from '../../../options/options.js';
-import { checkKey, checkKeys, OF_A_CALL, resolveLockOptions } from '../../../options/validate-call.js';
-import { resolveOptions } from '../../../options/validate-options.js';
+import { BELONGS_TO_A_CALL, resolveLockOptions, resolveOptions } from '../../../options/resolve.js';
 import { memoryStore } from '../../../stores/memory.js';
 import type { Lease } from '../../../waiting/lease.js';
 import { withOthers } from '../../../waiting/turn.js';
@@ -137,7 +137,7 @@ export function fakeLocks<Client extends object = AnyClient>(
   if (prisma === null || (typeof prisma !== 'object' && typeof prisma !== 'function')) {
     throw new InvalidOptionError('prisma', 'must be an object: what stands for your client in this test.');
   }
-  checkNames('options', options, ['defaults', 'unsetKeyParts'], OF_A_CALL);
+  checkNames('options', options, ['defaults', 'unsetKeyParts'], BELONGS_TO_A_CALL);
   return new Fake(prisma, resolveOptions({ redis: memoryStore(), ...options })) as unknown as FakeLocks<Client>;
 }
 

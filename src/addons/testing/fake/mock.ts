@@ -1,8 +1,11 @@
 import { InvalidOptionError } from '../../../base/errors.js';
 import { Facade } from '../../../base/facade.js';
-import { OPERATIONS } from '../../../prisma/outside.js';
-import { RAW } from '../../../prisma/tx.js';
+import { WRITE_NAMES } from '../../../fencing/writes.js';
+import { RAW, READS } from '../../../prisma/tx.js';
 import { lazily } from './operation.js';
+
+/** The operations of a model, by which a mock of one is known. */
+const OPERATIONS: readonly unknown[] = [...WRITE_NAMES, ...READS];
 
 /** One call of an operation of a mock. */
 export interface MockCall {
@@ -95,7 +98,7 @@ export function isModel(value: unknown): value is object {
   return (
     value !== null &&
     ['object', 'function'].includes(typeof value) &&
-    OPERATIONS.some((name) => functionOf(value as object, name))
+    OPERATIONS.some((name) => functionOf(value as object, name as string))
   );
 }
 

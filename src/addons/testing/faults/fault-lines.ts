@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
-import { checkNames } from '../../../base/check-names.js';
+import { checkNames } from '../../../base/checks.js';
 import { InvalidOptionError } from '../../../base/errors.js';
-import { checkKey } from '../../../options/validate-call.js';
+import { checkKey } from '../../../options/arguments.js';
 import { namesOf } from '../../../redis/names.js';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.js';
 import { deleteNames } from './names-in-redis.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { checkNames } from '../../../base/check-names.js';
+import { checkNames } from '../../../base/checks.js';
 import { InvalidOptionError } from '../../../base/errors.js';
 import { deleteNames } from '../faults/names-in-redis.js';
 import { applyMigrations } from './migrate.js';

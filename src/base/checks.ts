@@ -1,5 +1,18 @@
 import { InvalidOptionError } from './errors.js';
 
+/** @throws InvalidOptionError where what an option has to be does not hold. */
+export function ensure(holds: boolean, option: string, must: string): void {
+  if (!holds) throw new InvalidOptionError(option, must);
+}
+
+/** What was given, without its value: that may be anything. */
+export function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  if (typeof value === 'number') return `the number ${value}`;
+  if (Array.isArray(value)) return 'a list';
+  return `${typeof value === 'object' ? 'an' : 'a'} ${typeof value}`;
+}
+
 /** Options that belong somewhere else, and where. */
 export interface Elsewhere {
   readonly names: readonly string[];
