@@ -1,7 +1,3 @@
-import { turnOfLoop, turnOfLoop } from '../base/clock.js';
-import { ClosedError, ClosedError, type FencedLockError, type FencedLockError, HookFailedError, HookFailedError } from '../base/errors.js';
-import type { Emit, Emit } from '../base/events.js';
-import type { LazyAbort, LazyAbort } from '../base/lazy-abort.js';
 import { runInside, scopes } from '../base/scope.js';
 import { checkFunction } from '../options/arguments.js';
 import type { Outcome } from '../transaction/call.js';
