@@ -1,3 +1,7 @@
+import { turnOfLoop } from '../base/clock.js';
+import { ClosedError, type FencedLockError, HookFailedError } from '../base/errors.js';
+import type { Emit } from '../base/events.js';
+import type { LazyAbort } from '../base/lazy-abort.js';
 import { runInside, scopes } from '../base/scope.js';
 import { checkFunction } from '../options/arguments.js';
 import type { Outcome } from '../transaction/call.js';
