@@ -160,7 +160,7 @@ export class AcquireLoop {
     const offeredFor = this.#wakeUps?.beginLook(this.#holder) ?? 0;
     if (offeredFor > 0 && preopen?.isAdmitted && options.renew) {
       this.#noteAnswer();
-      return Lease.offered(claim, offeredFor);
+      return new Lease(claim, now(), { offeredFor });
     }
     // The offer may have expired, so the look decides. It seldom refuses an offer, so the transaction may begin beside it.
     if (offeredFor > 0) first.preopen('look');

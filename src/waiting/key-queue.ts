@@ -114,8 +114,9 @@ export class KeyQueue {
   async #acquire(): Promise<void> {
     this.#state = 'acquiring';
     const acquired = await this.#acquireLoop.acquire();
-    if (acquired) this.#take(acquired.lease, acquired.via);
-    else this.#acquireOrEnd();
+    if (acquired === undefined) return this.#acquireOrEnd();
+    this.#hold(acquired.lease);
+    this.#passOn(acquired.lease, acquired.via, true);
   }
 
   /** There is no lease. Callers may have entered after all others had given up. */
@@ -127,14 +128,6 @@ export class KeyQueue {
       this.#state = 'over';
       this.#onOver(this.#line.hasWaited);
     }
-  }
-
-  #take(lease: Lease, via: LockVia): void {
-    this.#hold(lease);
-    const next = this.#line.first;
-    // A fresh lease has all of its time, renewed or not.
-    if (next && suits(lease, next)) this.#startTurn(next, lease, via);
-    else this.#passOn(lease, via);
   }
 
   #hold(lease: Lease): void {
@@ -196,11 +189,11 @@ export class KeyQueue {
 
   /**
    * Called when no turn uses the lease any more: passes it to the next caller, yields it to another process, or
-   * releases it.
+   * releases it. `isFresh`: it has all of its time, whether it is renewed or not.
    */
-  #passOn(lease: Lease, via: LockVia): void {
+  #passOn(lease: Lease, via: LockVia, isFresh = false): void {
     const next = this.#line.first;
-    if (next && this.#mayPassTo(next, lease)) {
+    if (next && (isFresh ? suits(lease, next) : this.#mayPassTo(next, lease))) {
       this.#startTurn(next, lease, via);
     } else if (next && !lease.loss && !lease.mayMove && !lease.isOffer && mayHave(lease, next)) {
       void this.#yield(lease, next.request);
@@ -226,7 +219,10 @@ export class KeyQueue {
     try {
       const isKept = await this.#acquireLoop.answered(this.#dependencies.store.yield(claim), sentAt);
       const kept = new Lease(claim, sentAt, { renew, shared });
-      if (isKept && kept.loss === undefined) return this.#take(kept, 'lease');
+      if (isKept && kept.loss === undefined) {
+        this.#hold(kept);
+        return this.#passOn(kept, 'lease', true);
+      }
       if (isKept) this.#dependencies.releases.send(claim);
     } catch (error) {
       this.#dependencies.emit({ type: 'look-failed', key: this.key, error });
