@@ -137,11 +137,11 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'stale forgotten',
-    file: 'src/transaction/attempt.ts',
+    file: 'src/transaction/gate.ts',
     change: [
       [
-        'if (error instanceof StaleTokenError || error instanceof InvalidOptionError)',
-        'if (error instanceof InvalidOptionError)',
+        'if (named instanceof StaleTokenError || named instanceof InvalidOptionError)',
+        'if (named instanceof InvalidOptionError)',
       ],
     ],
     tests: ['test/promises/g2-rows'],
@@ -200,12 +200,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'COMMIT of a transaction that is none any more',
     file: 'src/transaction/attempt.ts',
-    change: [
-      [
-        '      await this.#innerEnd.find(connection, this.#admission);\n      this.#checkCommit();',
-        '      this.#checkCommit();',
-      ],
-    ],
+    change: [['      await gate.findEnd(connection);\n      this.#checkCommit();', '      this.#checkCommit();']],
     tests: ['test/transaction/ended-underneath'],
     why: 'The connection may answer well, and be in no transaction: its COMMIT succeeds, too.',
   },
@@ -288,7 +283,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'transaction control let through',
     file: 'src/transaction/gate.ts',
-    change: [['      if (refused !== undefined) throw refusal(refused, this.#leases.key);\n', '']],
+    change: [['      if (refused !== undefined) throw refusal(refused, leases.key);\n', '']],
     tests: ['test/transaction/traps'],
     only: 'would end the transaction',
     why: 'What came before it would be committed, whatever comes of the rest.',

@@ -5,8 +5,8 @@ import type { Emit } from '../base/events.js';
 import type { LazyAbort } from '../base/lazy-abort.js';
 import type { ClientTransactionOptions, Connection, Database, Query } from '../database/database.js';
 import type { Fencing } from '../fencing/fencing.js';
-import type { Admission } from './admission.js';
-import type { BuiltRequest, Opening } from './opening.js';
+import type { Admission, AdmissionRequest, Registered } from './admission.js';
+import type { Opening } from './opening.js';
 
 /** The leases of one or more keys, as far as the transaction needs them. */
 export interface HeldLeases {
@@ -21,10 +21,11 @@ export interface HeldLeases {
   readonly shared: boolean;
   /** For how long no other caller can have held any of the keys; milliseconds. */
   readonly age: number;
-  /** Why a lease was lost; `undefined` while all are held. */
+  /**
+   * Why a lease was lost; `undefined` while all are held. By the clock: a lease whose time is over is lost when this is read, and
+   * `lost` is called. Timers see to that, too, but late after a pause of the process.
+   */
   readonly loss: LockLostError | undefined;
-  /** Marks a lease as lost if its time is over. Timers do that, too, but late after a pause of the process. */
-  checkExpiry(): void;
   /** Keeps their holder ids from the next callers of this process. */
   show(): void;
   /** Calls `lost` when a lease is lost, and `beat` at each renewal, until `detach`. */
@@ -35,16 +36,6 @@ export interface HeldLeases {
 interface LeaseUser {
   lost(loss: LockLostError): void;
   beat(): void;
-}
-
-/** What the admissions of a handle's transactions are checked against. */
-interface Registered {
-  /** The handle's tokens, one for each key. Without them, the handle is being registered and new tokens are drawn. */
-  readonly tokens?: readonly bigint[];
-  /** The holder ids that replace the present ones in the keys' rows. */
-  readonly successors?: readonly string[];
-  /** Whether the commit must survive a crash of Postgres. */
-  readonly durable?: boolean;
 }
 
 interface TransactionLimits extends Pick<ClientTransactionOptions, 'maxWait' | 'isolationLevel'> {
@@ -60,7 +51,7 @@ interface TransactionLimits extends Pick<ClientTransactionOptions, 'maxWait' | '
 
 /** The next caller of this process, whose transaction begins in one flight with the COMMIT of this one. */
 export interface NextTurn {
-  readonly request: BuiltRequest;
+  readonly request: AdmissionRequest;
   /** Called once, with the connection on which its BEGIN and admission were sent. */
   onSent(connection: Connection): void;
 }

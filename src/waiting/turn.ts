@@ -126,15 +126,10 @@ export class Turn {
     return ages.every(Number.isFinite) ? Math.min(...ages) : Number.POSITIVE_INFINITY;
   }
 
-  /** Why a lease was lost; `undefined` while all are held. */
+  /** Why a lease was lost; `undefined` while all are held. To read it is to compare the time, as for `Lease.loss`. */
   get loss(): LockLostError | undefined {
     for (const { lease } of this.#holds) if (lease.loss) return lease.loss;
     return undefined;
-  }
-
-  /** Marks the lease as lost whose time is over. */
-  checkExpiry(): void {
-    void this.loss;
   }
 
   attach(user: LeaseUser): void {

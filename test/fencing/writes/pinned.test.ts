@@ -209,10 +209,11 @@ describeWithShop('a fresher row that comes behind a claim which met none', () =>
   function pausingBehindTheLook(then: () => Promise<void>): typeof pg.Client {
     return class extends pg.Client {
       override query(...args: [never]): never {
-        const { text = '' } = args[0] as { text?: string };
-        const answer: unknown = super.query(...args);
-        if (!(answer instanceof Promise) || !/^SELECT .*"fence" > \$/.test(text)) return answer as never;
-        return answer.then((rows: unknown) => then().then(() => rows)) as never;
+        const query = args[0] as { text?: string; callback?: (...answer: unknown[]) => void };
+        const { text = '', callback } = query;
+        if (callback && /^SELECT .*"fence" > \$/.test(text))
+          query.callback = (...answer) => void then().then(() => callback(...answer));
+        return super.query(...args) as never;
       }
     };
   }
