@@ -33,14 +33,12 @@ export class FakeRoom extends WaitingRoom {
 
   override async enter<R = Turn>(key: string, request: LeaseRequest, user?: TurnUser<R>): Promise<R> {
     const arrival = this.#arrive(key);
-    try {
-      const turn = await super.enter(key, request);
-      arrival.had(turn.lease);
-      return user ? await user.useTurn(turn) : (turn as R);
-    } catch (error) {
+    const turn = await super.enter(key, request).catch((error: unknown) => {
       arrival.failed(error);
       throw error;
-    }
+    });
+    arrival.had(turn.lease);
+    return user ? await user.useTurn(turn) : (turn as R);
   }
 
   override async takeOver(...given: Parameters<WaitingRoom['takeOver']>): Promise<Turn> {
