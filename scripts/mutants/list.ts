@@ -394,7 +394,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'quorum: half of the nodes are enough',
     file: 'src/stores/majority.ts',
     change: [['Math.floor(nodes / 2) + 1', 'Math.max(1, Math.floor(nodes / 2))']],
-    tests: ['test/stores/quorum-rounds.slow', 'test/stores/quorum.slow'],
+    tests: ['test/stores/quorum-random.slow', 'test/stores/quorum.slow'],
     why: 'Two would have the key.',
   },
   {

@@ -27,7 +27,7 @@ describe('init', () => {
     const fresh = shop();
     fresh.write('prisma/migrations/20270228235959_tomorrow/migration.sql', 'SELECT 1;\n');
     await fresh.run('init');
-    expect(fresh.migration().name).toBe('20270301000000_fenced_lock');
+    expect(fresh.migration().name).toBe('20270228235960_fenced_lock');
   });
 });
 

@@ -134,17 +134,19 @@ describeWithShop('unlock', () => {
     expect(ended).toContain(pids[0]);
   });
 
-  test.each(HOSTILE)('a key that would deceive, by %s', async (_, key) => {
+  test.each(HOSTILE)('and ls show a key that would deceive, by %s, in harmless lines', async (_, key) => {
     const operator = new Operator(shop);
     const handle = await operator.client().$lock(key);
+    const [list, listed] = [await operator.run('ls'), await operator.run('ls', '--json')];
     const text = await operator.run('unlock', '--', key);
     const document = await operator.run('unlock', '--json', '--', key);
     await handle.release();
     expect([text.code, document.code]).toEqual([0, 0]);
-    expect(isHarmless(text.out + document.out)).toBe(true);
-    // Two servers, nine facts, and what was done: a line each.
-    expect(text.out.trimEnd().split('\n')).toHaveLength(2 + 9 + 3);
+    expect(isHarmless(list.out + listed.out + text.out + document.out)).toBe(true);
+    // Two servers and the headings, or nine facts and what was done: a line each.
+    expect([list, text].map(({ out }) => out.trimEnd().split('\n').length)).toEqual([2 + 1 + 1, 2 + 9 + 3]);
     expect(text.out).toContain('the lease was taken');
+    expect(listed.json).toMatchObject({ keys: [{ key, token: String(handle.token) }] });
     expect(document.json).toMatchObject({ before: { key }, leaseTaken: false });
   });
 });

@@ -1,29 +1,23 @@
 import { sourceOf } from '../../addons/board/client-source.js';
 import type { BoardSource, Health } from '../../addons/board/source.js';
-import { makeObservable } from '../../call/observed.js';
 import type { Context } from '../context.js';
 import { advised, messageOf } from '../problem.js';
-import { findServers, type Locks, openLocks } from './locks.js';
+import { findServers, openLocks } from './locks.js';
 import type { ServerOptions } from './urls.js';
-
-interface Opened {
-  readonly source: BoardSource;
-  close(): Promise<void>;
-}
 
 /** What a board shows of both servers, over connections that are opened when somebody looks. */
 export function boardSource(context: Context, options: ServerOptions, database: string): BoardSource {
-  let opened: Promise<Opened> | undefined;
   const open = async () => {
     const locks = await openLocks(context, await findServers(context, options, true), options.keyPrefix, true);
-    return { source: sourceOver(locks), close: locks.close };
+    return { ...sourceOf({ $locks: locks }), close: locks.close };
   };
-  const source = async () => {
+  let opened: ReturnType<typeof open> | undefined;
+  const source = () => {
     opened ??= open().catch((error: unknown) => {
       opened = undefined;
       throw new Error(advised(error), { cause: error });
     });
-    return (await opened).source;
+    return opened;
   };
   return {
     look: async (recent) => (await source()).look(recent),
@@ -39,16 +33,6 @@ export function boardSource(context: Context, options: ServerOptions, database: 
       opened = undefined;
     },
   };
-}
-
-function sourceOver({ inspect, take, history, observed }: Locks): BoardSource {
-  const forceRelease = async (...given: Parameters<typeof take>) => {
-    const taken = await take(...given);
-    return taken !== undefined && (taken.leaseTaken || taken.ended.length > 0);
-  };
-  const $locks = { inspect, forceRelease, history };
-  makeObservable($locks, observed);
-  return sourceOf({ $locks });
 }
 
 function notOpened(error: unknown): Health {

@@ -1,11 +1,11 @@
 import { assembleLocks, storeOf } from '../../assemble.js';
 import { LockTimeoutError, LockUnavailableError, NotInstalledError } from '../../base/errors.js';
-import type { Observed } from '../../call/observed.js';
+import { makeObservable } from '../../call/observed.js';
 import { type Taken, TOKEN_RAISED, take } from '../../call/operators.js';
 import { lockClient } from '../../client.js';
 import { poolDatabase, queryOver } from '../../connection/pool-database.js';
 import { Fencing } from '../../fencing/fencing.js';
-import { DEFAULTS, type RedisLike, type SeenState } from '../../options/options.js';
+import { DEFAULTS, type RedisLike } from '../../options/options.js';
 import { resolveOptions } from '../../options/resolve.js';
 import type { LeaseStore } from '../../waiting/store.js';
 import type { Asked, Context } from '../context.js';
@@ -16,11 +16,13 @@ import { connectRedis, RedisServer, WITHIN } from './redis.js';
 import { remedyFor, saidByRedis } from './remedy.js';
 import { type ServerOptions, urlOf } from './urls.js';
 
-/** The operators of the client, over connections of the command's own. They reject with a Problem if a server refuses. */
-export interface Locks
-  extends Pick<ReturnType<typeof lockClient>['methods']['$locks'], 'inspect' | 'list' | 'history'> {
-  take(key: string, seen?: SeenState): Promise<Taken | undefined>;
-  readonly observed: Observed;
+/**
+ * The operators of the client, over connections of the command's own, which the board can observe. They reject with a Problem if a
+ * server refuses.
+ */
+export interface Locks extends Omit<ReturnType<typeof lockClient>['methods']['$locks'], 'close'> {
+  /** As `forceRelease`, and says what was done. */
+  take(key: string): Promise<Taken | undefined>;
   close(): Promise<void>;
 }
 
@@ -48,7 +50,7 @@ export async function findServers(context: Context, options: ServerOptions, last
   const redis = await Promise.all(nodes.urls.map((url) => RedisServer.at(context, url, lasting)));
   const asked = {
     postgres: { address: visible(postgres.place), from: database.from },
-    redis: { address: redis.map(({ place }) => visible(place)).join(', '), from: nodes.from },
+    redis: { address: redis.map(({ shown }) => visible(shown)).join(', '), from: nodes.from },
   };
   return { asked, postgres, redis };
 }
@@ -82,21 +84,23 @@ export async function openLocks(
     close: () => {},
     disconnect: async () => void (await Promise.all([closeRedis(), server.close()])),
   });
-  const { inspect, list, history } = methods.$locks;
+  const { inspect, list, history, forceRelease } = methods.$locks;
   const told =
     <Args extends unknown[], T>(ask: (...args: Args) => Promise<T>) =>
     (...args: Args) =>
       ask(...args).catch((error: unknown) => {
         throw explained(error, server, redis);
       });
-  return {
+  const locks: Locks = {
     inspect: told(inspect),
     list: told(list),
     history: told(history),
-    take: told((key, seen) => take(parts, ports.store, database, key, resolve(), seen)),
-    observed: { ...observed, look: told(observed.look) },
+    forceRelease: told(forceRelease),
+    take: told((key) => take(parts, ports.store, database, key, resolve())),
     close: () => methods.$disconnect(),
   };
+  makeObservable(locks, { ...observed, look: told(observed.look) });
+  return locks;
 }
 
 /** Connects to both servers, says which they are, runs `work`, and closes all connections. */
