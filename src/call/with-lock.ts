@@ -132,8 +132,8 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
     this.#work = work;
     this.deadline = new Deadline(call.options.waitTime);
     // Not for a call that is turned away at once: it would open a connection, behind `$disconnect` too.
-    const mayEnter = call.options.signal?.aborted !== true && !parts.room.isClosing;
-    if (mayEnter && call.keys.every((key) => parts.room.isRecentlyUncontended(key))) this.open('look');
+    if (call.options.signal?.aborted) return;
+    if (call.keys.every((key) => parts.room.isRecentlyUncontended(key))) this.open('look');
   }
 
   get options(): ResolvedLockOptions {

@@ -79,12 +79,12 @@ export class WaitingRoom {
   }
 
   /**
-   * Whether a look in the store is likely to give a caller the key: this process does not have it, nobody had to wait for it
-   * lately, and the store is not away.
+   * Whether a look in the store is likely to give a caller the key: the room is open, this process does not have the key, nobody
+   * had to wait for it lately, and the store is not away.
    */
   isRecentlyUncontended(key: string): boolean {
-    const { store } = this.#dependencies;
-    return !this.#byKey.has(key) && !this.#recentlyContended.has(key) && store.isKnownAway?.(key) !== true;
+    if (this.#closed > 0 || this.#byKey.has(key) || this.#recentlyContended.has(key)) return false;
+    return this.#dependencies.store.isKnownAway?.(key) !== true;
   }
 
   /** Callers of this process that wait, key by key. */
@@ -172,10 +172,6 @@ export class WaitingRoom {
     return () => {
       this.#closed--;
     };
-  }
-
-  get isClosing(): boolean {
-    return this.#closed > 0;
   }
 
   throwIfClosing(key: string): void {
