@@ -28,12 +28,6 @@ export interface WaitingRoomOptions {
   readonly pollDelay?: () => number;
 }
 
-/** Something under way that `close` waits for, after it has called `turnAway`. */
-interface Operation {
-  readonly key: string;
-  readonly turnAway: (error: ClosedError) => void;
-}
-
 /** The queues of one client, one for each key; and what is under way, for the end of the client. */
 export class WaitingRoom {
   readonly #dependencies: QueueDependencies;
@@ -42,7 +36,8 @@ export class WaitingRoom {
   readonly #queues = new Set<KeyQueue>();
   /** Keys that callers had to wait for lately. */
   readonly #recentlyContended = new RecentKeys(MOST_KEYS);
-  readonly #operations = new Set<Operation>();
+  /** What is under way, each by what turns it away. `close` waits for it. */
+  readonly #underWay = new Set<() => void>();
   readonly #releases: Releases;
   /** How many have closed the room and not opened it again. */
   #closed = 0;
@@ -141,13 +136,18 @@ export class WaitingRoom {
 
   /** Registers an operation that `close` waits for. Returns the function that ends it. */
   begin(): () => void {
-    return this.#register({ key: '', turnAway: () => {} });
+    return this.untilAdmitted('', () => {});
   }
 
   /** The same for a call that is not admitted yet: `close` turns it away. */
   untilAdmitted(key: string, turnAway: (error: ClosedError) => void): () => void {
-    if (this.#closed > 0) turnAway(closed(key));
-    return this.#register({ key, turnAway });
+    const onClose = () => turnAway(closed(key));
+    if (this.#closed > 0) onClose();
+    this.#underWay.add(onClose);
+    return () => {
+      this.#underWay.delete(onClose);
+      this.#noticeEmpty();
+    };
   }
 
   /** Turns away all waiting callers. Resolves when all turns have ended and all leases are released. */
@@ -155,7 +155,7 @@ export class WaitingRoom {
     const open = this.shut();
     try {
       for (const queue of [...this.#queues]) queue.close(closed(queue.key));
-      for (const { key, turnAway } of [...this.#operations]) turnAway(closed(key));
+      for (const onClose of [...this.#underWay]) onClose();
       this.#releases.flush();
       await new Promise<void>((resolve) => {
         this.#whenEmpty.push(resolve);
@@ -191,16 +191,8 @@ export class WaitingRoom {
     return queue;
   }
 
-  #register(operation: Operation): () => void {
-    this.#operations.add(operation);
-    return () => {
-      this.#operations.delete(operation);
-      this.#noticeEmpty();
-    };
-  }
-
   #noticeEmpty(): void {
-    if (this.#queues.size > 0 || this.#operations.size > 0 || !this.#releases.empty) return;
+    if (this.#queues.size > 0 || this.#underWay.size > 0 || !this.#releases.empty) return;
     for (const resolve of this.#whenEmpty.splice(0)) resolve();
   }
 }
