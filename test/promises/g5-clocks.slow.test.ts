@@ -4,10 +4,10 @@ import { namesOf } from '../../src/redis/names.js';
 import { eventually } from '../support/eventually.js';
 import {
   askServer,
+  groupsUnavailable,
   moveClock,
   type PostgresServer,
   type RedisServer,
-  redisUnavailable,
   startPostgres,
   startRedis,
   wallClock,
@@ -22,8 +22,8 @@ const HOUR = 3_600_000;
 /** Of everything but leases; milliseconds. */
 const WORK = 5_000;
 
-describe("G5 when a server's wall clock is set", async () => {
-  const unavailable = wallClocksUnavailable() ?? (await redisUnavailable());
+describe("G5 when a server's wall clock is set", () => {
+  const unavailable = wallClocksUnavailable() ?? groupsUnavailable();
   if (unavailable !== undefined) {
     test.skip(unavailable, () => {});
     return;

@@ -1,0 +1,4 @@
+import { describeTopology } from '../suite.js';
+
+for (const name of ['poll', 'valkey', 'sentinel', 'cluster', 'quorum of 3', 'quorum of 5'] as const)
+  describeTopology(name);
