@@ -1,4 +1,0 @@
-import { describeTopology } from '../suite.js';
-
-for (const name of ['poll', 'valkey', 'sentinel', 'cluster', 'quorum of 3', 'quorum of 5'] as const)
-  describeTopology(name);
