@@ -1,7 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { beforeEach, expect, inject, test } from 'vitest';
-import { isPlainTransactionOpen } from '../../src/base/plain-transactions.js';
+import { isPlainTransactionOpen } from '../../src/connection/pool.js';
 import { fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { eventually } from '../support/eventually.js';
