@@ -83,7 +83,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'statement before the admission',
     file: 'src/connection/pg-connection.ts',
     change: [[', values: [] }, ...statements]', ", values: [] }, { text: 'SELECT 1', values: [] }, ...statements]"]],
-    tests: ['test/transaction/first-statement'],
+    tests: ['test/transaction/commit-answer'],
     why: 'It takes the snapshot: under REPEATABLE READ one from before the wait.',
   },
   // G2: the fence, in the client.
@@ -137,11 +137,11 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'stale forgotten',
-    file: 'src/transaction/attempt.ts',
+    file: 'src/transaction/gate.ts',
     change: [
       [
-        'if (error instanceof StaleTokenError || error instanceof InvalidOptionError)',
-        'if (error instanceof InvalidOptionError)',
+        'if (named instanceof StaleTokenError || named instanceof InvalidOptionError)',
+        'if (named instanceof InvalidOptionError)',
       ],
     ],
     tests: ['test/promises/g2-rows'],
@@ -200,12 +200,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'COMMIT of a transaction that is none any more',
     file: 'src/transaction/attempt.ts',
-    change: [
-      [
-        '      await this.#innerEnd.find(connection, this.#admission);\n      this.#checkCommit();',
-        '      this.#checkCommit();',
-      ],
-    ],
+    change: [['      await gate.findEnd(connection);\n      this.#checkCommit();', '      this.#checkCommit();']],
     tests: ['test/transaction/ended-underneath'],
     why: 'The connection may answer well, and be in no transaction: its COMMIT succeeds, too.',
   },
@@ -247,21 +242,21 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'epochs not compared',
     file: 'src/transaction/commit.ts',
     change: [['admission.epoch !== undefined && admission.epoch === evidence.epoch', 'admission.epoch !== undefined']],
-    tests: ['test/transaction/outcome'],
+    tests: ['test/transaction/evidence'],
     why: 'After a crash an xid may be another transaction’s.',
   },
   {
     name: 'a history that was cut off, taken as whole',
     file: 'src/transaction/commit.ts',
     change: [["turnsSince < REMEMBERED ? 'aborted' : 'unknown'", "turnsSince < 2n ** 62n ? 'aborted' : 'unknown'"]],
-    tests: ['test/transaction/outcome'],
+    tests: ['test/transaction/evidence'],
     why: 'Sixteen turns later the attempt is not in it any more.',
   },
   {
     name: 'the history of a younger row',
     file: 'src/transaction/commit.ts',
     change: [['born === undefined || born >= admission.token', 'born === undefined']],
-    tests: ['test/transaction/outcome'],
+    tests: ['test/transaction/evidence'],
     why: 'The row may have been deleted since, as idle.',
   },
   {
@@ -288,7 +283,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'transaction control let through',
     file: 'src/transaction/gate.ts',
-    change: [['      if (refused !== undefined) throw refusal(refused, this.#leases.key);\n', '']],
+    change: [['      if (refused !== undefined) throw refusal(refused, leases.key);\n', '']],
     tests: ['test/transaction/traps'],
     only: 'would end the transaction',
     why: 'What came before it would be committed, whatever comes of the rest.',
@@ -313,7 +308,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'work begun again although admitted',
     file: 'src/transaction/transaction.ts',
     change: [['    if (admitted) {', '    if (false) {']],
-    tests: ['test/transaction/runs-once'],
+    tests: ['test/transaction/refused-commit'],
     why: 'What the work did elsewhere would be done twice.',
   },
   // G3: a key is given back when the outcome is known, by its holder alone, and to the one that is next.
@@ -399,7 +394,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'quorum: half of the nodes are enough',
     file: 'src/stores/majority.ts',
     change: [['Math.floor(nodes / 2) + 1', 'Math.max(1, Math.floor(nodes / 2))']],
-    tests: ['test/stores/quorum-rounds.slow', 'test/stores/quorum.slow'],
+    tests: ['test/stores/quorum-random.slow', 'test/stores/quorum.slow'],
     why: 'Two would have the key.',
   },
   {

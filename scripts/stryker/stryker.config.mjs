@@ -21,7 +21,6 @@ export default {
     'src/redis/topology/slot.ts',
     'src/stores/memory.ts',
     'src/stores/memory-leases.ts',
-    'src/stores/expiring-map.ts',
   ],
   mutator: { excludedMutations: ['StringLiteral'] },
   ignoreStatic: true,

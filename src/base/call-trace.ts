@@ -102,7 +102,7 @@ export class CallTrace {
   }
 
   /** An attempt at a transaction begins: what follows, until it has settled, is of this one. */
-  attempt(): this {
+  attempt(): void {
     const { call } = this;
     const transaction: TransactionMessage = { call, beganAt: new Date() };
     this.#transaction = new Phase('fenced-lock:transaction', transaction);
@@ -110,7 +110,6 @@ export class CallTrace {
     this.#commit = undefined;
     this.#transaction.begin(() => {});
     this.#admission.begin(() => {});
-    return this;
   }
 
   admitted({ attempt, tokens, token, turn, pid, xid }: Admitted): void {

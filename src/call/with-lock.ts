@@ -5,8 +5,9 @@ import { LockTimeoutError } from '../base/errors.js';
 import { LazyAbort } from '../base/lazy-abort.js';
 import type { Database } from '../database/database.js';
 import type { ResolvedLockOptions } from '../options/options.js';
+import { admissionRequest } from '../transaction/admission.js';
 import type { NextTurn } from '../transaction/call.js';
-import { buildRequest, type Chained, Opening, type OpeningOptions, openingOptions } from '../transaction/opening.js';
+import { type Chained, Opening, type OpeningInput } from '../transaction/opening.js';
 import { fencedTransaction } from '../transaction/transaction.js';
 import type { Lease } from '../waiting/lease.js';
 import { LeaseSet, type Turn, withOthers } from '../waiting/lease-set.js';
@@ -154,7 +155,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen {
 
   open(beside: PreopenMoment): void {
     if (this.#opening) return;
-    const { keys, database } = this.#call;
+    const { keys } = this.#call;
     const besideCommit = beside === 'commit';
     // A snapshot that is older than the other holder's COMMIT could not update the rows that it wrote. Of several keys, the
     // others may have holders of their own.
@@ -162,9 +163,9 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen {
     const holders = keys.map(() => randomUUID());
     const { openTime, rowTime } = PREOPEN[beside];
     // Beside a COMMIT it may turn out to be of no use, so it must not take a connection that others wait for.
-    const options = this.#openingOptions(holders, { waitTime: rowTime, evenIfWanted: !besideCommit });
+    const input = this.#openingInput(holders, { waitTime: rowTime, evenIfWanted: !besideCommit });
     try {
-      this.#opening = new Opening(database, options);
+      this.#opening = new Opening(input);
     } catch {
       // The caller opens it again when it is its turn, and gets the error then.
       return;
@@ -205,7 +206,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen {
   chain(database: Database<unknown>, { holder, shared }: Lease): NextTurn | undefined {
     const { keys } = this.#call;
     if (database !== this.#call.database || keys.length > 1) return undefined;
-    const request = buildRequest(this.#openingOptions([holder], { waitTime: BEHIND_COMMIT, shared }));
+    const request = admissionRequest(this.#openingInput([holder], { waitTime: BEHIND_COMMIT, shared }));
     return {
       request,
       onSent: (connection) => {
@@ -226,7 +227,7 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen {
     if (this.#chained === undefined) return this.#opening;
     this.#opening?.discard();
     // Not in `chain`, because that runs in the async context of the previous turn.
-    return new Opening(this.#call.database, this.#openingOptions([], { waitTime: BEHIND_COMMIT }), this.#chained);
+    return new Opening(this.#openingInput([], { waitTime: BEHIND_COMMIT }), this.#chained);
   }
 
   /** Runs the work under the leases, then releases them. */
@@ -259,21 +260,13 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen {
     }
   }
 
-  #openingOptions(
+  #openingInput(
     holders: readonly string[],
     { waitTime, shared = false, evenIfWanted = true }: HowOpened,
-  ): OpeningOptions {
+  ): OpeningInput<Tx> {
     const { database, keys, options } = this.#call;
     const leases = { keys, holders, leaseTime: options.leaseTime, shared };
-    const { roomId: room } = this.#parts;
-    return openingOptions({
-      parts: this.#parts,
-      database,
-      options,
-      leases,
-      room,
-      waitTime: () => waitTime,
-      evenIfWanted,
-    });
+    const parts = this.#parts;
+    return { parts, database, options, leases, room: parts.roomId, waitTime: () => waitTime, evenIfWanted };
   }
 }

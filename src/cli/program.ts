@@ -152,11 +152,11 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
 
 function failed(context: Context, program: Command, error: unknown, args: readonly string[]): number {
   // Commander also throws for help and version, with exit code 0. It has already printed its messages.
+  if (error instanceof CommanderError && error.exitCode === 0) return EXIT.done;
+  // Somebody executes what it writes, also where the command itself was not reached.
+  const wanted = args.find((arg) => program.commands.some((command) => command.name() === arg));
+  if (wanted === 'sql') context.say(FAILS);
   if (error instanceof CommanderError) {
-    if (error.exitCode === 0) return EXIT.done;
-    // The command itself was not reached, and somebody executes what it writes.
-    const wanted = args.find((arg) => program.commands.some((command) => command.name() === arg));
-    if (wanted === 'sql') context.say(FAILS);
     context.document({ ok: false, error: error.message.replace(/^error: /, '') });
     return EXIT.misuse;
   }

@@ -10,15 +10,10 @@ export function visible(text: string): string {
 
 /** Escapes the characters that a terminal would interpret. Line breaks of the JSON stay. */
 export function escapeInvisible(json: string): string {
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
   return json.replace(INVISIBLE, (character) =>
-    character === '\n'
-      ? character
-      : Array.from({ length: character.length }, (_, at) => unit(character.charCodeAt(at))).join(''),
+    character === '\n' ? character : character.split('').map(escaped).join(''),
   );
-}
-
-function unit(code: number): string {
-  return `\\u${code.toString(16).padStart(4, '0')}`;
 }
 
 /** A longer cell is ignored for the column's width: only its own line is shifted. */

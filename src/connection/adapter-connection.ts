@@ -132,7 +132,7 @@ export class AdapterConnection implements Connection {
       return answer;
     } catch (error) {
       this.#failed = true;
-      throw conductor.failed(error);
+      throw conductor.gate.failed(error);
     }
   }
 

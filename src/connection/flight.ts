@@ -1,7 +1,7 @@
 import { onceForEach } from '../base/once-for-each.js';
 import { Reply } from '../base/reply.js';
 import { NotRun, type Statement, type StatementResult, type TextRow } from '../database/database.js';
-import type { QueryClass, Wire } from './pg.js';
+import { inOneWrite, type QueryClass, type Wire } from './pg.js';
 
 /** What a flight needs of the connection that it is sent on. */
 export interface FlightContext {
@@ -47,20 +47,16 @@ export const flightClass = onceForEach(
         this.replies = statements.map(() => new Reply<StatementResult>());
       }
 
-      /** pg skips the messages if the stream is closed, and reports that by its error event. */
       submit(wire: Wire): null {
         this.#known = wire.parsedStatements;
-        wire.stream.cork();
-        try {
+        inOneWrite(wire, (once) => {
           for (const [at, statement] of this.#statements.entries()) {
-            this.#send(statement, wire);
+            this.#send(statement, once);
             // A Flush makes the server send this answer before the next statement runs, which may wait.
-            if (at < this.#statements.length - 1 && !statement.text.startsWith('BEGIN')) wire.flush();
+            if (at < this.#statements.length - 1 && !statement.text.startsWith('BEGIN')) once.flush();
           }
-          wire.sync();
-        } finally {
-          wire.stream.uncork();
-        }
+          once.sync();
+        });
         return null;
       }
 

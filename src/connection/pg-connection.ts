@@ -7,6 +7,7 @@ import {
   type Conductor,
   type Connection,
   NotRun,
+  type Passage,
   type Row,
   type Statement,
   type StatementResult,
@@ -154,21 +155,21 @@ export class PgConnection implements Connection {
     const { conductor } = this;
     if (conductor === undefined) return Promise.reject(this.#pooled === undefined ? closed() : sentTooEarly());
     if (this.stage === 'ending' && text === 'COMMIT') return conductor.commit(NOTHING);
-    return this.#sendWork(config as Record<string, unknown>, text, conductor);
+    return this.#sendWork(config as Record<string, unknown>, text, conductor.gate);
   };
 
-  async #sendWork(config: Record<string, unknown>, text: string, conductor: Conductor): Promise<PgResult> {
+  async #sendWork(config: Record<string, unknown>, text: string, gate: Passage): Promise<PgResult> {
     const pooled = this.#connection();
-    conductor.gate.enter(text);
+    gate.enter(text);
     let result: PgResult;
     try {
       result = await pooled.send(config);
     } catch (error) {
-      throw conductor.failed(error);
+      throw gate.failed(error);
     }
     // Only the work's own SQL can have ended the transaction.
-    if (pooled.status === 'I') conductor.ended(result.command ?? '');
-    conductor.gate.leave();
+    if (pooled.status === 'I') gate.ended(result.command ?? '');
+    gate.leave();
     return result;
   }
 

@@ -31,17 +31,26 @@ export interface PgClient {
 /** The result of a query of pg. */
 export interface PgResult {
   readonly command: string | null;
+  readonly oid?: number | null;
+  readonly rowCount?: number | null;
+  readonly fields?: readonly PgField[];
   /** Arrays, if the query asked for them. */
   readonly rows: readonly Readonly<Record<string, unknown>>[];
 }
 
+export interface PgField {
+  readonly name: string;
+  readonly dataTypeID: number;
+}
+
 /** The part of pg's connection that a query object sends by. */
 export interface Wire {
-  readonly stream: { cork(): void; uncork(): void };
+  readonly stream: { readonly writable: boolean; write(bytes: Uint8Array): unknown };
   /** The texts of the prepared statements, by their names. */
   readonly parsedStatements: Record<string, string>;
   parse(statement: { readonly text: string; readonly name: string }): void;
   bind(config: { readonly statement: string; readonly values: readonly (string | null)[] }): void;
+  describe(of: { readonly type: 'P'; readonly name: string }): void;
   execute(config: object): void;
   close(of: { readonly type: 'S'; readonly name: string }): void;
   flush(): void;
@@ -56,3 +65,14 @@ export type QueryClass = new (
   /** pg sets it to the second argument of `client.query`. */
   callback?: ((error?: unknown, result?: unknown) => void) | undefined;
 };
+
+/**
+ * Sends all messages of `write` in one write: a write of many parts costs Node as much as some of the statements. Nothing
+ * is sent if it throws, or on a closed stream, which pg reports by its error event.
+ */
+export function inOneWrite(wire: Wire, write: (once: Wire) => void): void {
+  const parts: Uint8Array[] = [];
+  const stream = { writable: true, write: (bytes: Uint8Array) => parts.push(bytes) };
+  write(Object.create(wire, { stream: { value: stream } }));
+  if (wire.stream.writable) wire.stream.write(Buffer.concat(parts));
+}

@@ -2,6 +2,7 @@ import type { Reply } from '../base/reply.js';
 import type { Statement, StatementResult } from '../database/database.js';
 import { type FlightContext, flightClass } from './flight.js';
 import type { PgClient, PgPool, PgResult, ReadyForQuery } from './pg.js';
+import { isPlain, workQueryClass } from './work-query.js';
 
 /** A tracer of pg wraps the callback, and learns from it that the query has ended. */
 const ENDED = () => {};
@@ -87,6 +88,12 @@ export class PooledConnection implements FlightContext {
 
   /** Sends one statement by the extended protocol, in which the server refuses a text with several statements. */
   send(config: Record<string, unknown>): Promise<PgResult> {
+    if (isPlain(config)) {
+      const WorkQuery = workQueryClass(this.pool.Client.Query);
+      const query = new WorkQuery(config);
+      this.client.query(query);
+      return query.answer;
+    }
     config['queryMode'] = 'extended';
     return this.client.query(config) as Promise<PgResult>;
   }

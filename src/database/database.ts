@@ -29,19 +29,25 @@ export interface Beginning {
   readonly statements: readonly Statement[];
 }
 
-/** Decides about what the database client sends on a connection once the work has begun. */
-export interface Conductor {
-  /** Every statement of the work enters before it is sent, and leaves when it is answered. `enter` throws to refuse it. */
-  readonly gate: { enter(text: string): void; leave(): void };
+/** Every statement of the work enters before it is sent, and leaves when it is answered. */
+export interface Passage {
+  /** Throws to refuse it. */
+  enter(text: string): void;
+  leave(): void;
   /** Called instead of `leave` for a failed statement. Returns the error that the work gets. */
   failed(error: unknown): unknown;
-  /** Called when the work is over and the database client sends COMMIT. Resolves if the transaction has committed. */
-  commit<T>(done: T): Promise<T>;
   /**
    * Called when a statement of the work has ended the transaction. `tag` is `COMMIT` or `ROLLBACK`, as far as the
    * server told.
    */
   ended(tag: string): void;
+}
+
+/** Decides about what the database client sends on a connection once the work has begun. */
+export interface Conductor {
+  readonly gate: Passage;
+  /** Called when the work is over and the database client sends COMMIT. Resolves if the transaction has committed. */
+  commit<T>(done: T): Promise<T>;
   /** Called when the connection has ended, whether or not a statement was in flight. */
   closed(error: unknown): void;
 }

@@ -2,21 +2,24 @@ import type { Hook, Operation } from '../database/database.js';
 import type { Fence } from './fence.js';
 import { explained, isConditional, sendFenced } from './writes.js';
 
+interface WriteGate {
+  throwIfShut(): void;
+  /** Called with the error of each write that fails. Returns the error that the caller gets. */
+  refused(error: unknown): unknown;
+}
+
 /**
  * Sends the writes of one transaction, where a fenced model has no guard. Those of such a model get a condition on the fence.
  */
 export class OrderedWrites implements Hook {
   readonly #fence: Fence;
-  readonly #throwIfShut: () => void;
-  readonly #refused: (error: unknown) => unknown;
+  readonly #gate: WriteGate;
   /** Settles when the writes before have; `undefined` if they have. */
   #before: Promise<void> | undefined;
 
-  /** @param refused called with the error of each write that fails. Returns the error that the caller gets. */
-  constructor(fence: Fence, throwIfShut: () => void, refused: (error: unknown) => unknown) {
+  constructor(fence: Fence, gate: WriteGate) {
     this.#fence = fence;
-    this.#throwIfShut = throwIfShut;
-    this.#refused = refused;
+    this.#gate = gate;
   }
 
   /**
@@ -31,12 +34,12 @@ export class OrderedWrites implements Hook {
       const mayGo = this.#before === undefined && !isConditional(operation, this.#fence);
       return mayGo ? sendFenced(operation, this.#fence) : this.#sendInOrder(operation);
     } catch (error) {
-      return Promise.reject(this.#refused(error));
+      return Promise.reject(this.#gate.refused(error));
     }
   }
 
   async #sendInOrder(operation: Operation): Promise<unknown> {
-    this.#throwIfShut();
+    this.#gate.throwIfShut();
     // Not by reactions to the promise of the one before: the stack of an error leads to the caller over `await` alone.
     const before = this.#before;
     let settle: () => void = () => {};
@@ -48,7 +51,7 @@ export class OrderedWrites implements Hook {
       if (before !== undefined) await before;
       return await sendFenced(operation, this.#fence);
     } catch (error) {
-      throw this.#refused(await explained(operation, error, this.#fence));
+      throw this.#gate.refused(await explained(operation, error, this.#fence));
     } finally {
       if (this.#before === settled) this.#before = undefined;
       settle();

@@ -4,7 +4,6 @@ interface AnyClient {
   readonly options?: { readonly keyPrefix?: string | undefined; readonly enableOfflineQueue?: boolean | undefined };
   evalsha(sha1: string, keys: number, ...rest: string[]): Promise<unknown>;
   eval(lua: string, keys: number, ...rest: string[]): Promise<unknown>;
-  pipeline(): RedisPipeline;
 }
 
 type ClientEvent = 'connecting' | 'connect' | 'ready' | 'close' | 'end' | 'error';
@@ -16,8 +15,6 @@ export interface RedisClient extends AnyClient {
     readonly sentinels?: readonly unknown[] | null | undefined;
     readonly failoverDetector?: boolean | undefined;
   };
-  /** The Node stream of the present or the last connection. */
-  readonly stream?: { readonly errored?: Error | null };
   scan(
     cursor: string,
     match: 'MATCH',
@@ -50,25 +47,19 @@ export interface ClusterClient extends AnyClient {
 
 type NodeClient = RedisClient & { readonly options: { readonly host?: string; readonly port?: number } };
 
-interface RedisPipeline {
-  eval(lua: string, keys: number, ...rest: string[]): unknown;
-  evalsha(sha1: string, keys: number, ...rest: string[]): unknown;
-  exec(): Promise<Array<[error: Error | null, reply: unknown]> | null>;
-}
-
 /** The part of the duplicate that is used here. */
 export interface RedisSubscriberClient {
+  readonly status: string;
   subscribe(...channels: string[]): Promise<unknown>;
   unsubscribe(...channels: string[]): Promise<unknown>;
   ssubscribe(...channels: string[]): Promise<unknown>;
   sunsubscribe(...channels: string[]): Promise<unknown>;
   ping(): Promise<unknown>;
-  disconnect(reconnect?: boolean): void;
+  disconnect(): void;
   /** The Node stream of the present connection. */
   readonly stream?: {
     ref(): unknown;
     unref(): unknown;
-    destroy(): unknown;
     on(event: 'error', listener: () => void): unknown;
   };
   /** `moved`: a channel of this connection has moved to another node. */

@@ -1,18 +1,11 @@
 import { AnswerTimer, now, OVERDUE, turnOfLoop, within } from '../base/clock.js';
-import { Denied, isDenial, NotAsked, type Reach } from '../waiting/store.js';
+import { Denied, isDenial, NotAsked } from '../waiting/store.js';
 import type { ClusterClient, RedisClient } from './client.js';
 import { isReply, presentable, WHICH_URL } from './errors.js';
 import { sentAgain } from './ioredis-bugs.js';
 import { isUnknownScript, type Script } from './script.js';
 import { listen } from './shared-listeners.js';
 import type { Nodes } from './topology/nodes.js';
-
-/** Statuses of a client that makes its connection, or would make it for a command. */
-const CONNECTING = ['wait', 'connecting', 'connect'];
-/** Statuses of a client that is going to connect. */
-const UNCONNECTED = ['connecting', 'close', 'reconnecting'];
-/** Statuses in which a client without a queue of its own refuses commands, and is not ended. */
-const REFUSING = ['wait', 'connect', ...UNCONNECTED];
 
 /** Time limit of a command that had to wait for the connection, however little time is left; milliseconds. */
 const LEAST_TIME = 250;
@@ -36,87 +29,75 @@ export class Commands {
     this.#longest = longest;
   }
 
-  get reach(): Reach {
-    const { status } = this.#redis;
-    const says = `the client's status is "${status}"${this.#nodes.suspicion}`;
-    return { connecting: CONNECTING.includes(status), says };
-  }
-
-  /** Whether a command goes out at once. */
-  get isConnected(): boolean {
-    return this.#redis.status === 'ready';
-  }
-
   /**
    * Waits for the connection and resolves to what is left of the time, or to `LEAST_TIME` if that is more. Without this
    * wait, ioredis would queue the look and the command that undoes it, and send both after nobody waits any more. Rejects
-   * at once if the server has just refused the login, and if the client was closed: only its owner can connect it again.
+   * at once if the server refuses the login, and if the client was closed: only its owner can connect it again.
    */
-  async connected(atMost = this.#longest): Promise<number> {
-    const time = Math.min(atMost, this.#longest);
-    const awaited = this.#nodes.ended ? undefined : this.#awaitedEvent();
-    if (awaited === undefined && !this.#nodes.ended) return time;
-    const { failure } = this.#nodes;
-    if (isDenial(failure)) throw new NotAsked(failure?.message, { cause: failure });
+  async #connected(time: number): Promise<number> {
     const since = now();
-    let isOverdue = false;
-    if (awaited) isOverdue = !(await this.#emits([awaited, 'end'], time));
+    if (this.#redis.status === 'wait') this.#redis.connect().catch(() => {});
     // A client that has just ended emits its event in a moment, by which `nodes` knows whether it may be connected again.
-    else await turnOfLoop();
-    if (!isOverdue && !this.#nodes.ended) return Math.max(LEAST_TIME, time - (now() - since));
+    if (this.#nodes.ended) await turnOfLoop();
+    await this.#waitForConnection(time);
+    if (this.#redis.status === 'ready') return Math.max(LEAST_TIME, time - (now() - since));
     // Connects a client again that ioredis itself has ended.
     this.#nodes.refreshTopology();
-    if (!this.#nodes.ended) {
-      // A server that breaks off a handshake, or waits for another one, gives no error.
-      const hint = this.#nodes.failure === undefined ? ` (${WHICH_URL})` : '';
-      throw new NotAsked(`there is no connection; ${this.reach.says}${hint}`);
+    const { ended, failure } = this.#nodes;
+    if (ended) {
+      const closed = new Denied(`the client is closed${this.#nodes.suspicion}`);
+      throw new NotAsked(closed.message, { cause: closed });
     }
-    const closed = new Denied(`the client is closed${this.#nodes.suspicion}`);
-    throw new NotAsked(closed.message, { cause: closed });
+    if (isDenial(failure)) throw new NotAsked(failure?.message, { cause: failure });
+    // A server that breaks off a handshake, or waits for another one, gives no error.
+    const hint = failure === undefined && this.#redis.status !== 'connect' ? ` (${WHICH_URL})` : '';
+    throw new NotAsked(`there is no connection; ${this.#status}${hint}`);
   }
 
-  /**
-   * The event from which on the client takes commands; `undefined` if it does. A client that queues need not be ready:
-   * queued commands get the error of a refused login.
-   */
-  #awaitedEvent(): 'connect' | 'ready' | undefined {
-    const { status, options } = this.#redis;
-    const queues = options?.enableOfflineQueue !== false;
-    if (!(queues ? UNCONNECTED : REFUSING).includes(status)) return undefined;
-    // Its first command, with which a lazy client begins to connect, would be refused.
-    if (status === 'wait') this.#redis.connect().catch(() => {});
-    return queues ? 'connect' : 'ready';
-  }
-
-  /** Resolves to whether the client emits one of them in time. */
-  async #emits(events: ReadonlyArray<'connect' | 'ready' | 'end'>, time: number): Promise<boolean> {
+  /** Resolves when commands can be sent, when waiting for that is useless, or when the time is over. */
+  async #waitForConnection(time: number): Promise<void> {
+    const isOver = () => this.#redis.status === 'ready' || this.#nodes.ended || isDenial(this.#nodes.failure);
+    if (isOver()) return;
     let ends: Array<() => void> = [];
-    const emitted = new Promise<void>((resolve) => {
-      ends = events.map((event) => listen(this.#redis, event, () => resolve()));
+    const over = new Promise<void>((resolve) => {
+      ends = (['ready', 'error', 'end'] as const).map((event) =>
+        listen(this.#redis, event, () => isOver() && resolve()),
+      );
     });
-    try {
-      return (await within(emitted, time)) !== OVERDUE;
-    } finally {
-      for (const end of ends) end();
-    }
+    await within(over, time);
+    for (const end of ends) end();
   }
 
   /**
-   * Runs a script by its hash, and by its text if the server lacks it. Commands that were issued meanwhile are then executed
-   * before it. The text is not sent after the time limit: it would arrive after the command that undoes it.
+   * Runs a script when there is a connection: by its hash, and by its text if the server lacks it. Commands that were issued
+   * meanwhile are then executed before it. The text is not sent after the time limit: it would arrive after the command that
+   * undoes it.
    *
    * @param overdue gets what the client still awaits when the time limit has passed, or it has given up the command itself.
    */
   runScript<Keys extends string[], Args extends string[], Reply>(
-    { sha1, lua, keys: count }: Script<Keys, Args, Reply>,
+    script: Script<Keys, Args, Reply>,
     keys: NoInfer<Keys>,
     args: NoInfer<Args>,
     atMost = this.#longest,
     overdue?: (answer: Promise<unknown>) => void,
   ): Promise<Reply> {
+    const time = Math.min(atMost, this.#longest);
+    const rest = [...keys, ...args];
+    // A client that keeps no commands is to refuse at once all but a look: they are sent again by whoever sent them.
+    const isKept = overdue !== undefined || this.#redis.options?.enableOfflineQueue !== false;
+    if (this.#redis.status === 'ready' || !isKept) return this.#send(script, rest, time, overdue);
+    return this.#connected(time).then((left) => this.#send(script, rest, left, overdue));
+  }
+
+  #send<Reply>(
+    { sha1, lua, keys: count }: Script<string[], string[], Reply>,
+    rest: string[],
+    time: number,
+    overdue?: (answer: Promise<unknown>) => void,
+  ): Promise<Reply> {
     // One promise instead of one for each step, because every call passes here.
     return new Promise((resolve, reject) => {
-      const time = Math.min(atMost, this.#longest);
       let answer: Promise<unknown>;
       let isWaiting = true;
       const timer = new AnswerTimer(time, () => {
@@ -138,14 +119,14 @@ export class Commands {
         reject(presentable(error));
       };
       const sendText = () => {
-        answer = this.#redis.eval(lua, count, ...keys, ...args);
+        answer = this.#redis.eval(lua, count, ...rest);
         answer.then(answered, failed);
       };
       if (this.#known?.has(sha1) === false) {
         sendText();
         return;
       }
-      answer = this.#redis.evalsha(sha1, count, ...keys, ...args);
+      answer = this.#redis.evalsha(sha1, count, ...rest);
       answer.then(answered, (error: unknown) => {
         const isMiss = isUnknownScript(error);
         if (isMiss) this.#known = new Set();
@@ -175,6 +156,10 @@ export class Commands {
   }
 
   #silence(time: number): string {
-    return `it did not answer a command within ${Math.round(time)} ms; ${this.reach.says}`;
+    return `it did not answer a command within ${Math.round(time)} ms; ${this.#status}`;
+  }
+
+  get #status(): string {
+    return `the client's status is "${this.#redis.status}"${this.#nodes.suspicion}`;
   }
 }

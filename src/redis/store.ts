@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { asError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
 import {
   type AcquireResult,
@@ -9,15 +10,13 @@ import {
   type LeaseStore,
   type Look,
   MOST_WAITERS,
-  type Reach,
   type WakeUp,
   type Watch,
 } from '../waiting/store.js';
 import type { ClusterClient, RedisClient } from './client.js';
 import { Commands } from './commands.js';
-import { isRedirection, isReply, presentable } from './errors.js';
 import { escaped, keyOf, type Names, namesOf } from './names.js';
-import { isUnknownScript, type Script } from './script.js';
+import type { Script } from './script.js';
 import * as scripts from './scripts.generated.js';
 import { Subscriber } from './subscriber/subscriber.js';
 import { type Nodes, nodesOf } from './topology/nodes.js';
@@ -49,12 +48,6 @@ interface OpenParts {
   readonly sender: Commands;
   readonly subscriber: Subscriber;
 }
-
-/** The keys and arguments of `extend` and `yield`. */
-type ExtendArguments = [
-  keys: [lease: string, queue: string],
-  args: [holder: string, leaseTime: string, wake: string, offerTime: string, pubsub: string, name: string],
-];
 
 /** Leases and queues on one Redis server, a Sentinel group, or a Cluster. */
 export class RedisStore implements LeaseStore {
@@ -96,22 +89,16 @@ export class RedisStore implements LeaseStore {
     return { nodes, sender, subscriber: new Subscriber(nodes, this.#receiver, this.#emit) };
   }
 
-  get reach(): Reach {
-    return this.#opened.sender.reach;
-  }
-
   async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<AcquireResult> {
-    // Keep these references: the connection may come after `close`, and must not open the store again.
     const { sender, nodes } = this.#opened;
     const { lease, queue, wake } = this.#names(key);
-    const time = sender.isConnected ? atMost : await sender.connected(atMost);
     const args = [holder, String(leaseTime), this.#receiver, String(Math.ceil(enter)), wake] as const;
     const [reply, present, process] = await sender.runScript(
       scripts.acquire,
       [lease, queue],
       [...args, this.#offerTime, nodes.pubsub, this.#name],
-      time,
-      (answer) => this.#onLate(holder, answer),
+      atMost,
+      (answer) => this.#late.set(holder, Promise.allSettled([this.#late.get(holder), answer])),
     );
     const left = Number(reply);
     if (left === 0) return { taken: true, contended: Number(present) > 0 };
@@ -120,32 +107,22 @@ export class RedisStore implements LeaseStore {
   }
 
   async extend(claims: readonly Claim[]): Promise<Extension[]> {
-    const groups = new Map<string, Array<[index: number, claim: Claim]>>();
-    claims.forEach((claim, index) => {
-      const name = this.#opened.nodes.groupOf(this.#names(claim.key).wake);
-      const group = groups.get(name) ?? [];
-      group.push([index, claim]);
-      groups.set(name, group);
-    });
-    const answers: Extension[] = [];
-    // All nodes are asked at the same time. The time limit is short, so that a silent node does not cost the leases on
-    // other nodes their time.
-    const atMost = groups.size > 1 ? Math.min(...claims.map(({ leaseTime }) => leaseTime)) / 6 : undefined;
-    const extended = [...groups.values()].map(async (group) => {
-      const extensions = await this.#extendTogether(
-        group.map(([, claim]) => claim),
-        atMost,
-      );
-      group.forEach(([index], at) => {
-        answers[index] = extensions[at] ?? new Error('Redis answered fewer commands than it was sent');
-      });
-    });
-    await Promise.all(extended);
-    return answers;
+    // All at the same time. Where there are several servers the time limit is short, so that one that is silent does not
+    // cost the leases on the others their time.
+    const servers = new Set(claims.map(({ key }) => this.serverOf(key)));
+    const atMost = servers.size > 1 ? Math.min(...claims.map(({ leaseTime }) => leaseTime)) / 6 : undefined;
+    const extension = async (claim: Claim) => {
+      try {
+        return (await this.#extended(scripts.extend, claim, atMost)) ? 'extended' : 'gone';
+      } catch (error) {
+        return asError(error);
+      }
+    };
+    return await Promise.all(claims.map(extension));
   }
 
   async yield(claim: Claim): Promise<boolean> {
-    return await this.#says(scripts.yield_, ...this.#forExtend(claim));
+    return await this.#extended(scripts.yield_, claim);
   }
 
   async release({ key, holder }: Claim, quietly = false): Promise<void> {
@@ -178,9 +155,7 @@ export class RedisStore implements LeaseStore {
   };
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
-    const { sender } = this.#opened;
     const { lease } = this.#names(key);
-    if (!sender.isConnected) await sender.connected();
     return await this.#says(scripts.transfer, [lease], [holder, successor, String(leaseTime), this.#name]);
   }
 
@@ -233,7 +208,7 @@ export class RedisStore implements LeaseStore {
   }
 
   serverOf(key: string): string {
-    return this.#opened.nodes.groupOf(this.#names(key).wake);
+    return this.#opened.nodes.addressOf(this.#names(key).wake) ?? '';
   }
 
   onReturn(listener: () => void): () => void {
@@ -247,53 +222,21 @@ export class RedisStore implements LeaseStore {
     open?.nodes.close();
   }
 
-  #onLate(holder: string, answer: Promise<unknown>): void {
-    const late = Promise.allSettled([this.#late.get(holder), answer]).then(() => {
-      if (this.#late.get(holder) === late) this.#late.delete(holder);
-    });
-    this.#late.set(holder, late);
-  }
-
   /** Without wake-ups, the channel is empty, and the scripts publish nothing. */
   #names(key: string): Names {
     const names = namesOf(this.#options.keyPrefix, key);
     return { ...names, wake: this.#options.wakeUps === false ? '' : this.#opened.nodes.channelPrefix + names.wake };
   }
 
-  #forExtend({ key, holder, leaseTime }: Claim): ExtendArguments {
+  /** Whether the lease was extended. */
+  #extended(
+    script: typeof scripts.extend | typeof scripts.yield_,
+    { key, holder, leaseTime }: Claim,
+    atMost?: number,
+  ): Promise<boolean> {
     const { lease, queue, wake } = this.#names(key);
-    const { pubsub } = this.#opened.nodes;
-    return [
-      [lease, queue],
-      [holder, String(leaseTime), wake, this.#offerTime, pubsub, this.#name],
-    ];
-  }
-
-  /** Extends the leases in one pipeline. */
-  async #extendTogether(claims: readonly Claim[], atMost?: number): Promise<Extension[]> {
-    try {
-      const pipeline = this.#redis.pipeline();
-      const { sha1, keys } = scripts.extend;
-      for (const claim of claims) pipeline.evalsha(sha1, keys, ...this.#forExtend(claim).flat());
-      const replies = await this.#opened.sender.bounded(pipeline.exec(), atMost);
-      return await Promise.all(claims.map((claim, index) => this.#extension(claim, replies?.[index])));
-    } catch (error) {
-      return claims.map(() => presentable(error));
-    }
-  }
-
-  async #extension(claim: Claim, reply: [Error | null, unknown] | undefined): Promise<Extension> {
-    if (reply === undefined) return new Error('Redis answered fewer commands than it was sent');
-    const [error, extended] = reply;
-    if (error === null) return Number(extended) === 1 ? 'extended' : 'gone';
-    // A pipeline goes to one node. If a key has moved from there, extend it by a single command.
-    if (!isReply(error)) this.#open?.nodes.refreshTopology();
-    if (!isUnknownScript(error) && !isRedirection(error)) return presentable(error);
-    try {
-      return (await this.#says(scripts.extend, ...this.#forExtend(claim))) ? 'extended' : 'gone';
-    } catch (failure) {
-      return presentable(failure);
-    }
+    const args = [holder, String(leaseTime), wake, this.#offerTime, this.#opened.nodes.pubsub, this.#name] as const;
+    return this.#says(script, [lease, queue], [...args], atMost);
   }
 
   /** Whether the script replies 1. With the client option `stringNumbers`, numbers arrive as strings. */
@@ -301,8 +244,9 @@ export class RedisStore implements LeaseStore {
     script: Script<Keys, Args, number>,
     keys: NoInfer<Keys>,
     args: NoInfer<Args>,
+    atMost?: number,
   ): Promise<boolean> {
-    return Number(await this.#opened.sender.runScript(script, keys, args)) === 1;
+    return Number(await this.#opened.sender.runScript(script, keys, args, atMost)) === 1;
   }
 }
 

@@ -1,4 +1,4 @@
-import { Deadline } from '../base/clock.js';
+import { after } from '../base/clock.js';
 import { asError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
 import {
@@ -14,19 +14,8 @@ import {
   type Watch,
 } from '../waiting/store.js';
 
-/**
- * How long a failed store is not asked. After that, one probe in the background finds out whether it is back;
- * milliseconds.
- */
+/** Pause before each probe that finds out whether a failed server is back; milliseconds. */
 const PROBE_PAUSE = 1_000;
-
-/** The time for which one server of the store is not used. */
-interface Outage {
-  error: Error;
-  /** A key of that server, by which a probe asks for it. */
-  readonly key: string;
-  probePause: Deadline;
-}
 
 /**
  * Implements `onRedisUnavailable: 'postgres'`. While the key's server cannot be reached, every acquire succeeds without
@@ -40,8 +29,8 @@ export class FallbackStore implements LeaseStore {
   readonly goesOnWithout = true;
   readonly #store: LeaseStore;
   readonly #emit: Emit;
-  /** By server. The masters of a Cluster fail one by one. */
-  readonly #outages = new Map<string, Outage>();
+  /** The error for which a server is not used. The masters of a Cluster fail one by one. */
+  readonly #outages = new Map<string, Error>();
   /** Holders that were granted without the store, and whether the store may have granted them a lease in a lost reply. */
   readonly #grantedWithout = new Map<string, boolean>();
 
@@ -59,7 +48,6 @@ export class FallbackStore implements LeaseStore {
   }
 
   async acquire(claim: Claim, look?: Look): Promise<AcquireResult> {
-    this.#probe();
     let inDoubt = false;
     let outage = this.#outageOf(claim.key);
     if (outage === undefined) {
@@ -74,7 +62,7 @@ export class FallbackStore implements LeaseStore {
       }
     }
     this.#grantedWithout.set(claim.holder, inDoubt);
-    return { taken: true, shared: outage.error };
+    return { taken: true, shared: outage };
   }
 
   async extend(claims: readonly Claim[]): Promise<Extension[]> {
@@ -94,9 +82,7 @@ export class FallbackStore implements LeaseStore {
         throw error;
       }
     }
-    // A busy key passes on by `yield` and seldom calls `acquire`, so probe here, too.
-    this.#probe();
-    if (this.#outageOf(claim.key) !== undefined) return true;
+    if (this.isKnownAway(claim.key)) return true;
     // The store is back, and callers queue in it again. It may still have a lease of this holder.
     this.#grantedWithout.delete(claim.holder);
     await this.#store.release(claim);
@@ -114,8 +100,7 @@ export class FallbackStore implements LeaseStore {
   watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
     // While the store is not used, nobody serves its queue.
     const outage = this.#outageOf(key);
-    if (outage) return Promise.reject(outage.error);
-    return this.#store.watch(key, wake);
+    return outage ? Promise.reject(outage) : this.#store.watch(key, wake);
   }
 
   /** Only if the inner store has it. */
@@ -148,10 +133,11 @@ export class FallbackStore implements LeaseStore {
   }
 
   close(): Promise<void> {
+    this.#outages.clear();
     return this.#store.close();
   }
 
-  #outageOf(key: string): Outage | undefined {
+  #outageOf(key: string): Error | undefined {
     return this.#outages.size === 0 ? undefined : this.#outages.get(this.#serverOf(key));
   }
 
@@ -160,30 +146,28 @@ export class FallbackStore implements LeaseStore {
   }
 
   /** Several callers may meet the same outage. */
-  #noteOutage(key: string, error: unknown): Outage {
+  #noteOutage(key: string, error: unknown): Error {
     const known = this.#outageOf(key);
     if (known) return known;
-    const outage = { error: asError(error), key, probePause: new Deadline(PROBE_PAUSE) };
+    const outage = asError(error);
     this.#outages.set(this.#serverOf(key), outage);
     this.#emit({ type: 'redis-passed-by', error });
+    this.#probe(this.#serverOf(key), key);
     return outage;
   }
 
-  /** Asks for the servers that are away, in the background. Another server may have taken the place of one by now. */
-  #probe(): void {
-    for (const [server, outage] of this.#outages) {
-      if (!outage.probePause.passed) continue;
-      outage.probePause = new Deadline(Number.POSITIVE_INFINITY);
-      this.#store.inspect(outage.key).then(
-        () => {
-          this.#outages.delete(server);
-          this.#emit({ type: 'redis-back' });
-        },
-        (error: unknown) => {
-          outage.error = asError(error);
-          outage.probePause = new Deadline(PROBE_PAUSE);
-        },
-      );
-    }
+  /** Asks for the server in the background, by one of its keys. Another server may have taken its place by then. */
+  #probe(server: string, key: string): void {
+    const probe = async () => {
+      if (!this.#outages.has(server)) return;
+      try {
+        await this.#store.inspect(key);
+        if (this.#outages.delete(server)) this.#emit({ type: 'redis-back' });
+      } catch (error) {
+        if (this.#outages.has(server)) this.#outages.set(server, asError(error));
+        this.#probe(server, key);
+      }
+    };
+    after(PROBE_PAUSE, () => void probe()).unref();
   }
 }

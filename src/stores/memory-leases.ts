@@ -1,5 +1,5 @@
+import { now } from '../base/clock.js';
 import { isInUse, type KeyState, MOST_WAITERS, type WakeUp } from '../waiting/store.js';
-import { ExpiringMap } from './expiring-map.js';
 
 /** For how long a key is kept for the one whose turn it is, until that one takes it; milliseconds. */
 const OFFER_TIME = 1_000;
@@ -13,38 +13,37 @@ export interface Receiver {
   tell(key: string, wakeUp: WakeUp): void;
 }
 
-interface Place {
-  readonly holder: string;
-  readonly receiver: Receiver;
+/** Both end by themselves, a queue as a whole. An offer has no `name`. */
+interface Key {
+  readonly lease?: { readonly holder: string; readonly name?: string | undefined; readonly ends: number };
+  readonly queue: ReadonlyArray<{ readonly holder: string; readonly receiver: Receiver }>;
+  readonly queueEnds: number;
 }
 
 /** The leases and queues under one prefix, as Redis would have them. No method awaits anything, so each is atomic. */
 export class MemoryLeases {
   readonly receivers = new Set<Receiver>();
-  /** `name`: of the holder's client; an offer has none. */
-  readonly #leases = new ExpiringMap<{ readonly holder: string; readonly name: string | undefined }>();
-  /** A queue is never empty. */
-  readonly #queues = new ExpiringMap<readonly Place[]>();
+  /** Whoever takes a key or enters its queue releases it, even if it has ended by then, and a free key is not kept. */
+  readonly #keys = new Map<string, Key>();
 
   /** The holder of the key; `undefined` if it is free. */
   holderOf(key: string): string | undefined {
-    return this.#leases.get(key)?.holder;
+    return this.#get(key).lease?.holder;
   }
 
   /** The first in the queue that still watches the key. */
   firstOf(key: string): string | undefined {
-    return this.#queue(key).find(({ receiver }) => receiver.hears(key))?.holder;
+    return this.#get(key).queue.find(({ receiver }) => receiver.hears(key))?.holder;
   }
 
   /** @param names how many of the waiting processes are named. */
   stateOf(key: string, names = 0): KeyState {
-    const { holder, name } = this.#leases.get(key) ?? {};
-    const queue = this.#queue(key);
+    const { lease: { holder, name, ends } = { ends: now() }, queue } = this.#get(key);
     const waiters = queue.slice(0, names).map(({ receiver }) => receiver.name);
     return {
       key,
       holder,
-      expiresIn: Math.ceil(this.#leases.left(key)),
+      expiresIn: Math.max(0, Math.ceil(ends - now())),
       waiting: queue.length,
       ...(waiters.length > 0 && { waiters }),
       ...(name !== undefined && { process: name }),
@@ -52,26 +51,27 @@ export class MemoryLeases {
   }
 
   states(): KeyState[] {
-    const keys = new Set([...this.#leases.keys(), ...this.#queues.keys()]);
-    return [...keys].map((key) => this.stateOf(key, MOST_WAITERS)).filter(isInUse);
+    return [...this.#keys.keys()].map((key) => this.stateOf(key, MOST_WAITERS)).filter(isInUse);
   }
 
   put(key: string, holder: string, leaseTime: number, name?: string): void {
-    this.#leases.set(key, { holder, name }, leaseTime);
+    this.#keys.set(key, { ...this.#get(key), lease: { holder, name, ends: now() + leaseTime } });
   }
 
   enter(key: string, holder: string, receiver: Receiver, atLeast: number): void {
-    const queue = this.#queue(key);
+    const { lease, queue, queueEnds } = this.#get(key);
     const isIn = queue.some((place) => place.holder === holder);
-    // A queue ends as a whole, so it is kept until the longest wait in it is over.
-    const time = Math.max(this.#queues.left(key), atLeast);
-    this.#queues.set(key, isIn ? queue : [...queue, { holder, receiver }], time);
+    this.#keys.set(key, {
+      ...(lease && { lease }),
+      queue: isIn ? queue : [...queue, { holder, receiver }],
+      // Until the longest wait in it is over.
+      queueEnds: Math.max(queueEnds, now() + atLeast),
+    });
   }
 
   leave(key: string, holder: string): void {
-    const others = this.#queue(key).filter((place) => place.holder !== holder);
-    if (others.length > 0) this.#queues.set(key, others, this.#queues.left(key));
-    else this.#queues.delete(key);
+    const state = this.#get(key);
+    this.#keys.set(key, { ...state, queue: state.queue.filter((place) => place.holder !== holder) });
   }
 
   /**
@@ -79,13 +79,13 @@ export class MemoryLeases {
    * taking it. Returns that holder, or `undefined` if there is none. If `own` is the first, it is returned without an offer.
    */
   offer(key: string, { own, quietly = false }: { own?: string; quietly?: boolean } = {}): string | undefined {
-    for (let first = this.#queue(key)[0]; first !== undefined; first = this.#queue(key)[0]) {
-      this.leave(key, first.holder);
-      if (first.holder === own) return own;
-      if (!first.receiver.hears(key)) continue;
-      this.put(key, first.holder, OFFER_TIME);
-      if (!quietly) this.tell(key, { offeredTo: first.holder, expiresIn: OFFER_TIME });
-      return first.holder;
+    for (const { holder, receiver } of this.#get(key).queue) {
+      this.leave(key, holder);
+      if (holder === own) return own;
+      if (!receiver.hears(key)) continue;
+      this.put(key, holder, OFFER_TIME);
+      if (!quietly) this.tell(key, { offeredTo: holder, expiresIn: OFFER_TIME });
+      return holder;
     }
     return undefined;
   }
@@ -93,7 +93,7 @@ export class MemoryLeases {
   /** Offers the key, or frees it where nobody waits. */
   passOn(key: string, quietly = false): void {
     if (this.offer(key, { quietly }) !== undefined) return;
-    this.#leases.delete(key);
+    this.#keys.delete(key);
     if (!quietly) this.tell(key, 'look');
   }
 
@@ -103,11 +103,14 @@ export class MemoryLeases {
   }
 
   flush(): void {
-    this.#leases.clear();
-    this.#queues.clear();
+    this.#keys.clear();
   }
 
-  #queue(key: string): readonly Place[] {
-    return this.#queues.get(key) ?? [];
+  /** What has not ended yet. */
+  #get(key: string): Key {
+    const { lease, queue, queueEnds } = this.#keys.get(key) ?? { queue: [], queueEnds: 0 };
+    const isQueued = queueEnds > now();
+    const kept = { queue: isQueued ? queue : [], queueEnds: isQueued ? queueEnds : 0 };
+    return lease && lease.ends > now() ? { ...kept, lease } : kept;
   }
 }

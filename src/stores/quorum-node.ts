@@ -5,7 +5,7 @@ import { type AcquireResult, type Claim, isForeignValue, type LeaseStore, type L
 /** Share of the lease time that a node may take to answer; and the least time, within which a busy machine answers, in ms. */
 const SHARE = 1 / 20;
 const LEAST_TIME = 200;
-/** Time limit of a node that is being connected to, as at the first look of a process; half a lease at most; milliseconds. */
+/** Time limit of a node that has not answered yet, because it is being connected to; half a lease at most; milliseconds. */
 const CONNECTION_TIME = 1_000;
 /** How long a failed node is left alone before a command finds out whether it is back; milliseconds. */
 const PROBE_PAUSE = 1_000;
@@ -16,11 +16,10 @@ export class QuorumNode {
   readonly #onChange: (failure: Error | undefined) => void;
   /** The error of the last command, if it failed. */
   #failure: Error | undefined;
+  #isNew = true;
   /** When it may have given or extended a lease last, if it has failed. */
   #gaveAt = 0;
   #probePause = new Deadline(0);
-  /** The looks without an answer, by holder. A node that is being connected to gets them later than they are made. */
-  readonly #looks = new Map<string, Promise<AcquireResult>>();
 
   /** @param onChange called with the error when the node fails, and with `undefined` when it is back. */
   constructor(store: LeaseStore, onChange: (failure: Error | undefined) => void) {
@@ -32,10 +31,6 @@ export class QuorumNode {
     return this.#failure;
   }
 
-  get answers(): boolean {
-    return this.#failure === undefined;
-  }
-
   /** Whether the next command is to find out whether a failed node is back. */
   get isProbeDue(): boolean {
     return this.#probePause.passed;
@@ -43,8 +38,7 @@ export class QuorumNode {
 
   timeFor({ leaseTime }: Claim): number {
     const time = Math.max(LEAST_TIME, leaseTime * SHARE);
-    const isConnecting = this.answers && this.store.reach?.connecting;
-    return isConnecting ? Math.max(time, Math.min(CONNECTION_TIME, leaseTime / 2)) : time;
+    return this.#isNew ? Math.max(time, Math.min(CONNECTION_TIME, leaseTime / 2)) : time;
   }
 
   /** Resolves to the answer, if it comes within the time limit. Default: that of the store. */
@@ -53,10 +47,7 @@ export class QuorumNode {
     if (this.#failure) this.#probePause = new Deadline(PROBE_PAUSE);
     try {
       const answer = await within(question(this.store), time);
-      if (answer === OVERDUE) {
-        const { reach } = this.store;
-        throw new Error(`it did not answer within ${Math.round(time)} ms${reach ? `; ${reach.says}` : ''}`);
-      }
+      if (answer === OVERDUE) throw new Error(`it did not answer within ${Math.round(time)} ms`);
       this.#settle(undefined);
       return answer;
     } catch (error) {
@@ -68,19 +59,14 @@ export class QuorumNode {
 
   acquire(claim: Claim, look: Look & { readonly atMost: number }): Promise<AcquireResult> {
     this.#gaveAt = now();
-    const answer = this.ask((store) => store.acquire(claim, look), look.atMost);
-    const settled = () => void this.#looks.delete(claim.holder);
-    this.#looks.set(claim.holder, answer);
-    answer.then(settled, settled);
-    return answer;
+    return this.ask((store) => store.acquire(claim, look), look.atMost);
   }
 
   /**
-   * Behind the look of the same holder that it undoes. Also sent to a failed node; but not once all leases have ended that
-   * the node may have given: its client would keep the commands until it is back.
+   * Also sent to a failed node; but not once all leases have ended that the node may have given: its client would keep the
+   * commands until it is back.
    */
   async release(claim: Claim, quietly: boolean): Promise<true> {
-    await this.#looks.get(claim.holder)?.catch(() => {});
     const mayHave = now() - this.#gaveAt <= claim.leaseTime;
     if (this.#failure && !mayHave && !this.isProbeDue) throw this.#failure;
     await this.ask((store) => store.release(claim, quietly));
@@ -88,7 +74,8 @@ export class QuorumNode {
   }
 
   #settle(failure: Error | undefined): void {
-    const isChange = this.answers !== (failure === undefined);
+    const isChange = (this.#failure === undefined) !== (failure === undefined);
+    this.#isNew = false;
     this.#failure = failure;
     if (failure) this.#probePause = new Deadline(PROBE_PAUSE);
     if (!isChange) return;

@@ -1,4 +1,4 @@
-import { sleep } from '../base/clock.js';
+import { after, sleep, stop, type Timer } from '../base/clock.js';
 import type { Emit } from '../base/events.js';
 import {
   type AcquireResult,
@@ -13,7 +13,6 @@ import {
 } from '../waiting/store.js';
 import { Ballot, majorityOf, stateOf } from './majority.js';
 import { QuorumNode } from './quorum-node.js';
-import { QuorumWatch } from './quorum-watch.js';
 
 /** Allowed clock drift, as a share of the lease time; and in milliseconds, because Redis rounds. */
 const DRIFT = 1 / 100;
@@ -22,6 +21,8 @@ const LEAST_DRIFT = 2;
 const PLACE_TIME = 5_000;
 /** The longest pause of a waiting process before it looks again and renews its place; milliseconds. */
 const LONGEST_PAUSE = 2_000;
+/** How long to wait for the wake-ups of the other nodes: an earlier look would see half of a release; milliseconds. */
+const TOGETHER = 20;
 
 /**
  * Leases on several independent nodes, as Redlock: all are asked at once, and a holder that a majority has named before
@@ -91,9 +92,47 @@ export class QuorumStore implements LeaseStore {
     if (!ballot.isKnown) throw ballot.undecided();
   }
 
-  watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
-    const stores = this.#nodes.map(({ store }) => store);
-    return QuorumWatch.open(stores, key, wake);
+  /** Resolves when a majority has confirmed. The other nodes join later. */
+  async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
+    const count = this.#nodes.length;
+    const watches: Watch[] = [];
+    let isClosed = false;
+    let told = 0;
+    let timer: Timer | undefined;
+    const hear = () => {
+      if (isClosed) return;
+      if (++told === majorityOf(count)) wake('look');
+      // All nodes send the wake-up of one release within a moment: they count as one. Any more are of another release.
+      timer ??= after(TOGETHER, () => {
+        if (told < majorityOf(count) || told > count) wake('look');
+        told = 0;
+        timer = undefined;
+      });
+    };
+    const listen = async ({ store }: QuorumNode): Promise<true> => {
+      const watch = await store.watch(key, hear);
+      if (isClosed) watch.close();
+      else watches.push(watch);
+      return true;
+    };
+    const close = () => {
+      isClosed = true;
+      stop(timer);
+      for (const watch of watches.splice(0)) watch.close();
+    };
+    const ballot = new Ballot(this.#nodes.map(listen));
+    await ballot.until(() => ballot.isKnown);
+    if (ballot.isKnown) {
+      const isHeard = ({ hears }: Watch) => hears !== false;
+      return {
+        close,
+        get hears() {
+          return watches.filter(isHeard).length >= ballot.majority;
+        },
+      };
+    }
+    close();
+    throw ballot.cast.find((vote) => vote instanceof Error);
   }
 
   async transfer(claim: Claim, successor: string): Promise<boolean> {
@@ -139,7 +178,8 @@ export class QuorumStore implements LeaseStore {
    * not by what gives a lease, which a silent node would execute when it is back.
    */
   #ask<T extends object | boolean>(question: (node: QuorumNode) => Promise<T>, givesLease = false): Ballot<T> {
-    const isEnough = this.#nodes.filter(({ answers }) => answers).length >= majorityOf(this.#nodes.length);
+    const isEnough =
+      this.#nodes.filter(({ failure }) => failure === undefined).length >= majorityOf(this.#nodes.length);
     const vote = async (node: QuorumNode) => {
       if (node.failure && isEnough && (givesLease || !node.isProbeDue)) throw node.failure;
       return await question(node);

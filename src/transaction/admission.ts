@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { LONGEST_TIME } from '../base/clock.js';
-import type { Statement, TextRow } from '../database/database.js';
+import type { Beginning, Statement, TextRow } from '../database/database.js';
 import { ADMIT, ADMIT_KEYS } from '../database/sql.js';
 
 /**
@@ -31,55 +31,49 @@ export interface Admission {
   readonly epoch: string | undefined;
 }
 
-export interface AdmissionRequest {
-  readonly keys: readonly string[];
-  /** One holder id for each key. */
-  readonly holders: readonly string[];
-  /** Postgres ends the transaction if the client is silent for this time; milliseconds. */
-  readonly leaseTime: number;
-  /** Postgres cancels a statement of the work that runs longer; milliseconds. */
-  readonly workTime: number;
-  /** How long the admission waits for the locks on the keys' rows; milliseconds. */
-  readonly waitTime: number;
-  /** The registered tokens of a handle, one for each key. Without them, new tokens are drawn. */
-  readonly tokens?: readonly bigint[] | undefined;
-  /** With `tokens`: the holder ids that replace the present ones in the keys' rows. */
-  readonly successors?: readonly string[] | undefined;
+/** What the admissions of a handle's transactions are checked against. */
+export interface Registered {
+  /** The handle's tokens, one for each key. Without them, the handle is being registered and new tokens are drawn. */
+  readonly tokens?: readonly bigint[];
+  /** The holder ids that replace the present ones in the keys' rows. */
+  readonly successors?: readonly string[];
+  /** Whether the commit must survive a crash of Postgres, because other systems will see the token. */
+  readonly durable?: boolean;
+}
+
+/** What a transaction is admitted for. */
+export interface AdmissionInput {
+  /** The holder ids are one for each key. `leaseTime`: Postgres ends the transaction if the client is silent for that long. */
+  readonly leases: {
+    readonly keys: readonly string[];
+    readonly holders: readonly string[];
+    readonly leaseTime: number;
+    readonly shared: boolean;
+  };
+  readonly options: { readonly timeout: number; readonly isolationLevel: string | undefined };
+  readonly registered?: Registered | undefined;
   /**
    * The id of the lease's waiting room, a signed 32-bit number. A later holder from the same waiting room may end this
    * transaction.
    */
-  readonly room?: number | undefined;
-  /** Whether the commit must survive a crash of Postgres, because other systems will see the token. */
-  readonly durable?: boolean | undefined;
-}
-
-/** What a call is admitted for. */
-export interface AdmissionInput {
-  readonly leases: Pick<AdmissionRequest, 'keys' | 'holders' | 'leaseTime'> & { readonly shared: boolean };
-  /** The timeout of the work; milliseconds. */
-  readonly options: { readonly timeout: number };
-  readonly registered?: Pick<AdmissionRequest, 'tokens' | 'successors' | 'durable'> | undefined;
   readonly room: number | undefined;
   /** How long it waits for the locks on the keys' rows, asked for when there is a connection; milliseconds. */
   readonly waitTime: () => number;
+  /** Statements that run before the admission, in the same transaction. */
+  readonly before?: readonly Statement[];
 }
 
-/** The admission request of a call. */
-export function requestOf({ leases, options, registered, room, waitTime }: AdmissionInput): AdmissionRequest {
-  const { keys, holders, leaseTime, shared } = leases;
-  const workTime = Math.min(options.timeout + BACKSTOP, LONGEST_TIME);
-  // A caller without a lease (Redis is down) registers no waiting room, so that no holder ends its transaction as that
-  // of a former holder.
-  return { keys, holders, leaseTime, workTime, waitTime: waitTime(), room: shared ? undefined : room, ...registered };
-}
-
-/** Builds the admission statement, with a new attempt id in it. */
-export function admissionStatement(request: AdmissionRequest): {
-  readonly statement: Statement;
+/** An admission as it is sent: with BEGIN, and under the id of its attempt. */
+export interface AdmissionRequest {
+  readonly beginning: Beginning;
   readonly attempt: string;
-} {
-  const { keys, holders, leaseTime, workTime, waitTime, room, tokens, successors, durable } = request;
+  readonly keys: readonly string[];
+}
+
+export function admissionRequest(input: AdmissionInput): AdmissionRequest {
+  const { registered: { tokens, successors, durable } = {}, room, waitTime, before = [] } = input;
+  const { keys, holders, leaseTime, shared } = input.leases;
+  const { timeout, isolationLevel } = input.options;
   const attempt = randomUUID();
   const isUsual = keys.length === 1 && tokens === undefined && !durable;
   const values = [
@@ -87,17 +81,23 @@ export function admissionStatement(request: AdmissionRequest): {
     isUsual ? (holders[0] as string) : arrayOf(holders),
     attempt,
     String(Math.ceil(leaseTime)),
-    String(Math.ceil(workTime)),
-    String(Math.ceil(waitTime)),
-    room === undefined ? null : String(room),
+    String(Math.ceil(Math.min(timeout + BACKSTOP, LONGEST_TIME))),
+    String(Math.ceil(waitTime())),
+    // A caller without a lease (Redis is down) registers no waiting room, so that no holder ends its transaction as that
+    // of a former holder.
+    shared || room === undefined ? null : String(room),
   ];
-  if (isUsual) return { statement: { text: ADMIT, name: ADMIT_NAME, values }, attempt };
-  values.push(
-    tokens === undefined ? null : arrayOf(tokens.map(String)),
-    successors === undefined ? null : arrayOf(successors),
-    durable === undefined ? null : String(durable),
-  );
-  return { statement: { text: ADMIT_KEYS, name: ADMIT_KEYS_NAME, values }, attempt };
+  if (!isUsual) {
+    values.push(
+      tokens === undefined ? null : arrayOf(tokens.map(String)),
+      successors === undefined ? null : arrayOf(successors),
+      durable === undefined ? null : String(durable),
+    );
+  }
+  const statement = isUsual
+    ? { text: ADMIT, name: ADMIT_NAME, values }
+    : { text: ADMIT_KEYS, name: ADMIT_KEYS_NAME, values };
+  return { beginning: { isolationLevel, statements: [...before, statement] }, attempt, keys };
 }
 
 /** Formats a Postgres array literal. https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO */
@@ -105,11 +105,7 @@ function arrayOf(values: readonly string[]): string {
   return `{${values.map((value) => `"${value.replace(/["\\]/g, '\\$&')}"`).join()}}`;
 }
 
-/** @param request the keys that were asked for, and the id of the attempt. */
-export function readAdmission(
-  { keys, attempt }: Pick<Admission, 'attempt'> & Pick<AdmissionRequest, 'keys'>,
-  rows: readonly TextRow[],
-): Admission {
+export function readAdmission({ keys, attempt }: AdmissionRequest, rows: readonly TextRow[]): Admission {
   const words = (rows[0]?.[0] ?? '').split(' ');
   const [turn = '', xid = '', pid, epoch] = words;
   const tokens = words.slice(4, 4 + keys.length).map(BigInt);

@@ -1,26 +1,22 @@
-import type { CallTrace } from '../base/call-trace.js';
 import { Alarm, Deadline, within } from '../base/clock.js';
 import {
-  type ClosedError,
-  InvalidOptionError,
   inFlightAtReturn,
   lateOperation,
   overdue,
-  StaleTokenError,
   TransactionAbortedError,
   toFencedLockError,
 } from '../base/errors.js';
+import { Reply } from '../base/reply.js';
 import type { Conductor, Connection, Hook, Operation, Query } from '../database/database.js';
 import { STILL_HERE } from '../database/sql.js';
 import { OrderedWrites } from '../fencing/ordered-writes.js';
-import { fromAdmission, fromGuard } from '../fencing/refusal.js';
+import { fromAdmission } from '../fencing/refusal.js';
 import type { Admission } from './admission.js';
-import { abortAfter, admissionOf, open } from './admitting.js';
-import { ANSWER_TIME, drain, endBackend } from './blockers.js';
+import { abortFor, admissionOf, open } from './admitting.js';
+import { ANSWER_TIME, drain, endBackend } from './backends.js';
 import type { Call, EarlierAttempts, Outcome } from './call.js';
-import { LEAST_COMMIT_TIME, outcomeOfCommit } from './commit.js';
+import { failureOfCommit, LEAST_COMMIT_TIME } from './commit.js';
 import { Gate } from './gate.js';
-import { InnerEnd } from './inner-end.js';
 import type { Opening } from './opening.js';
 import { commitFailed, connectionClosed, fromClosedConnection, isLoss } from './rolled-back.js';
 
@@ -41,74 +37,63 @@ type End<R> = { readonly value: R } | { readonly error: unknown; readonly isUnkn
  * - `settled`: the outcome has been told, once.
  *
  * Before `committing` the transaction can only have been rolled back, because COMMIT is sent here and nowhere else, except
- * where the work's own SQL has ended it (`InnerEnd`).
+ * where the work's own SQL has ended it (the gate remembers that).
  */
 export class Attempt<Tx, R> implements Conductor, Hook {
-  readonly gate: Gate;
   readonly #call: Call<Tx, R>;
   readonly #isBlocked: boolean;
   readonly #opening: Opening<Tx>;
   readonly #alarm = new Alarm();
-  readonly #trace: CallTrace | undefined;
+  readonly #end = new Reply<R>();
   #state: 'opening' | 'working' | 'draining' | 'committing' | 'settled' = 'opening';
+  /** What it is from its admission on. */
   #admission: Admission | undefined;
+  #gate: Gate | undefined;
   #deadline = new Deadline(Number.POSITIVE_INFINITY);
   #writes: OrderedWrites | undefined;
   #value: R | undefined;
-  /** The error of the first write that was refused, and not sent or without effect. */
-  #refusal: StaleTokenError | InvalidOptionError | undefined;
-  readonly #innerEnd: InnerEnd;
   /** The error with which the transaction's function rejected. */
   #rejection: { readonly error: unknown } | undefined;
-  #settle: (end: End<R>) => void = () => {};
+  #unfollow: () => void = () => {};
 
   /** @param opening a transaction that was opened ahead, to be used instead of a new one. */
   constructor(call: Call<Tx, R>, opening: Opening<Tx> | undefined, earlier: EarlierAttempts) {
     this.#call = call;
-    this.gate = new Gate(call.leases);
     this.#isBlocked = earlier.blocked === true;
     this.#opening = opening ?? open(call, earlier);
-    this.#trace = call.trace?.attempt();
-    this.#innerEnd = new InnerEnd(call, this.gate);
+    call.trace?.attempt();
   }
 
   get admitted(): boolean {
     return this.#admission !== undefined;
   }
 
+  /** As `Conductor.gate`: the connection has its conductor from the admission on. */
+  get gate(): Gate {
+    return this.#gate as Gate;
+  }
+
   run(): Promise<R> {
     const { abort } = this.#call;
-    const opening = this.#opening;
     if (abort.aborted) {
-      opening.discard();
-      this.#trace?.settled({ error: abort.reason }, 'not-admitted');
-      return Promise.reject(abort.reason);
-    }
-    return new Promise((resolve, reject) => {
-      const forget = abort.onAbort(() => this.#onAbort());
-      this.#settle = (end) => {
-        this.#settle = () => {};
-        this.#state = 'settled';
-        this.#alarm.stop();
-        forget();
-        this.#tellOutcome(end);
-        if ('value' in end) resolve(end.value);
-        else reject(end.error);
-      };
-      opening.transaction
+      this.#opening.discard();
+      this.#settle({ error: abort.reason });
+    } else {
+      this.#unfollow = abort.onAbort(() => this.#onAbort());
+      this.#opening.transaction
         .run(this, (tx, close) => this.#body(tx, close))
         .then(
           () => this.#onEnd(),
           (error: unknown) => this.#onEnd({ error }),
         );
-    });
+    }
+    return this.#end.promise;
   }
 
   /** The function that the database client runs in its transaction. Resolves if the transaction may commit. */
   async #body(tx: Tx, close: () => void): Promise<void> {
     const { abort, database, parts } = this.#call;
     const connection = this.#opening.connection as Connection;
-    connection.conductor = this;
     try {
       const admission = await this.#begin(connection);
       const ask: Query = (...statement) => this.gate.pass(() => connection.query(...statement));
@@ -122,9 +107,9 @@ export class Attempt<Tx, R> implements Conductor, Hook {
       abort.throwIfAborted();
       await this.#work(tx, close, ask, admission);
     } catch (error) {
-      await this.#innerEnd.find(connection, this.#admission);
+      await this.#gate?.findEnd(connection);
       // The work itself has ended the transaction, so the error that it threw does not tell the outcome.
-      const why = this.#innerEnd.hasCommitted ? this.#innerEnd.error(error) : error;
+      const why = this.#gate?.hasCommitted ? this.#gate.endError(error) : error;
       this.#rejection = { error: why };
       throw why;
     } finally {
@@ -139,55 +124,56 @@ export class Attempt<Tx, R> implements Conductor, Hook {
       const admission = await admissionOf(this.#call, this.#opening, connection, this.#alarm, this.#isBlocked);
       abort.throwIfAborted();
       this.#admission = admission;
-      this.#trace?.admitted(admission);
+      this.#gate = new Gate(this.#call, admission);
+      this.#call.trace?.admitted(admission);
       this.#state = 'working';
+      connection.conductor = this;
       connection.stage = 'working';
-      if (connection.closedBy !== undefined) this.closed(connection.closedBy);
       const { timeout } = options;
       this.#deadline = new Deadline(timeout);
-      const why = () => overdue(timeout, connection.isPoolWaitedFor);
-      abortAfter(this.#call, this.#alarm, timeout, 'timeout', why);
+      this.#alarm.set(timeout, () => abortFor(this.#call, 'timeout', overdue(timeout, connection.isPoolWaitedFor)));
+      if (connection.closedBy !== undefined) this.closed(connection.closedBy);
       return admission;
     } catch (error) {
-      const named = fromAdmission(error, database, leases, registered?.tokens);
-      this.noteRefusal(named);
-      throw named;
+      throw fromAdmission(error, database, leases, registered?.tokens);
     }
   }
 
   async #work(tx: Tx, close: () => void, ask: Query, admission: Admission): Promise<void> {
     const { abort, database, handover, leases, trace } = this.#call;
+    const { gate } = this;
     const work = () => this.#call.work(tx, admission, ask);
     try {
       this.#value = await abort.race(trace === undefined ? work() : trace.work(work));
       close();
       // The reply to a statement that was awaited has left the gate before the function could return.
-      if (this.gate.isAtWork) throw inFlightAtReturn(leases.key, 'a statement');
+      if (gate.isAtWork) throw inFlightAtReturn(leases.key, 'a statement');
     } catch (error) {
       throw toFencedLockError(error) ?? error;
     } finally {
       // Shut the gate before COMMIT or ROLLBACK: Prisma would otherwise send it between the statements of an operation,
       // and the rest of them would run outside the transaction.
       this.#state = 'draining';
-      this.gate.shut(() => this.#closed());
+      gate.shut(() => lateOperation(leases.key));
       const connection = this.#opening.connection as Connection;
-      if (this.gate.busy || this.gate.failure !== undefined) await drain(this.#call, this.gate, connection, admission);
+      if (gate.busy || gate.failure !== undefined) await drain(this.#call, gate, connection, admission);
     }
     this.#checkCommit();
     const refused = database.unfinished?.(tx)?.refused;
     if (refused) throw refused;
     // Before COMMIT is sent: the next process takes longer to open its transaction than the COMMIT takes to get there. Not
     // where a statement has failed: Postgres will answer ROLLBACK, or the work's own SQL went back to a savepoint.
-    if (this.gate.failure === undefined) handover?.hint();
+    if (gate.failure === undefined) handover?.hint();
   }
 
   /** Called by the database client when it sends COMMIT. The only place that does. */
   async commit<T>(done: T): Promise<T> {
-    const { nextTurn, leases } = this.#call;
+    const { nextTurn, leases, trace } = this.#call;
+    const { gate } = this;
     const connection = this.#opening.connection as Connection;
     try {
       // COMMIT succeeds outside a transaction, too, so find out first how the transaction was ended.
-      await this.#innerEnd.find(connection, this.#admission);
+      await gate.findEnd(connection);
       this.#checkCommit();
     } catch (error) {
       this.#rejection = { error };
@@ -197,22 +183,21 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     this.#state = 'committing';
     const chained = connection.canChain ? nextTurn?.() : undefined;
     const send = () => connection.commit(chained?.request.beginning);
-    const { answer, next } = this.#trace ? this.#trace.committing(send) : send();
+    const { answer, next } = trace ? trace.committing(send) : send();
     if (next) chained?.onSent(next);
-    await outcomeOfCommit(this.#call, {
-      connection,
-      admission: this.#admission as Admission,
-      answer,
-      time: Math.max(this.#deadline.remaining, LEAST_COMMIT_TIME),
-      alarm: this.#alarm,
-      failure: () => this.gate.failure?.error,
-      settle: (failure) => this.#settle(failure ?? { value: this.#value as R }),
-      refused: (error, code) => {
-        this.#state = 'draining';
-        const named = this.#named(error);
-        this.#rejection = { error: named === error ? commitFailed(leases.key, error, code) : named };
-      },
-    });
+    const time = Math.max(this.#deadline.remaining, LEAST_COMMIT_TIME);
+    const sent = { connection, admission: this.#admission as Admission, answer, alarm: this.#alarm, time };
+    const failure = await failureOfCommit(this.#call, sent, () => gate.failure?.error);
+    if (failure?.refusedBy === undefined) {
+      this.#settle(failure ?? { value: this.#value as R });
+    } else {
+      const { error, refusedBy } = failure;
+      const named = gate.named(error);
+      this.#state = 'draining';
+      this.#rejection = { error: named === error ? commitFailed(leases.key, error, refusedBy) : named };
+      this.#alarm.set(ANSWER_TIME, () => this.#giveUp());
+    }
+    if (failure) throw failure.error;
     return done;
   }
 
@@ -223,8 +208,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     if (leases.loss) throw leases.loss;
     // By the clock: a function that blocks the event loop, and returns, is faster than the timer.
     if (this.#deadline.passed) throw new TransactionAbortedError(leases.key, 'timeout', overdue(options.timeout));
-    if (this.#refusal) throw this.#refusal;
-    if (this.#innerEnd.isKnown) throw this.#innerEnd.error();
+    this.gate.throwIfRefused();
   }
 
   /** Called when the database client has ended its transaction. */
@@ -234,17 +218,18 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     if (this.#state === 'committing' || this.#state === 'settled') return;
     // Not before: an error that is made for nothing costs as much as the rest of this.
     const { error } = this.#rejection ?? failed ?? { error: new Error('the database client never sent COMMIT') };
-    const why = this.#rejection ? error : this.#named(error);
+    const gate = this.#gate;
+    const why = this.#rejection ? error : (gate?.named(error) ?? error);
     // Only if a statement failed with a disconnect: the caller's function may throw an error that looks like one.
-    const failure = this.gate.failure?.error;
-    const isLost = this.admitted && isLoss(this.#call.database, failure);
+    const failure = gate?.failure?.error;
     const closedBy = this.#opening.connection?.closedBy;
+    const isLost = isLoss(this.#call.database, failure);
     this.#settle({ error: isLost ? fromClosedConnection(why, this.#call, closedBy, failure) : why });
   }
 
   #onAbort(): void {
     const { abort } = this.#call;
-    this.gate.shut(() => abort.reason);
+    this.#gate?.shut(() => abort.reason);
     if (this.#state === 'committing') return;
     if (this.#state !== 'opening') {
       this.#alarm.set(ANSWER_TIME, () => this.#giveUp());
@@ -278,36 +263,12 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     abort.abort(leases.loss ?? connectionClosed(this.#call, error, [error, this.gate.failure?.error]));
   }
 
-  ended(tag: string): void {
-    this.#innerEnd.note(tag);
-    this.gate.shut(() => this.#innerEnd.error());
-  }
-
-  failed(error: unknown): unknown {
-    this.#call.leases.checkExpiry();
-    const named = this.#named(error);
-    this.gate.fail(named);
-    this.noteRefusal(named);
-    this.gate.leave();
-    return named;
-  }
-
-  /** Keep the error: even if the caller's function swallows it, the transaction must not commit. */
-  noteRefusal(error: unknown): void {
-    if (error instanceof StaleTokenError || error instanceof InvalidOptionError) this.#refusal ??= error;
-  }
-
   #orderedWrites(unguarded: ReadonlySet<string>, { token }: Admission): OrderedWrites {
     const { database, leases, parts, registered } = this.#call;
     const { field, models } = parts.fencing;
     const isNoMatch = (error: unknown) => database.isNoMatch(error);
     const fence = { key: leases.key, token, ofHandle: registered !== undefined, field, models, unguarded, isNoMatch };
-    const refused = (error: unknown) => {
-      const named = this.#named(error);
-      this.noteRefusal(named);
-      return named;
-    };
-    return new OrderedWrites(fence, () => this.gate.throwIfShut(), refused);
+    return new OrderedWrites(fence, this.gate);
   }
 
   /** As `Hook.send`. They have no order of their own where all tables have a guard. */
@@ -320,7 +281,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
    * else.
    */
   beat(): void {
-    const connection = this.#opening.connection;
+    const { connection } = this.#opening;
     if (connection === undefined || this.#state !== 'working' || this.gate.busy || this.gate.isShut) return;
     const sent = this.gate.pass(() => connection.query(STILL_HERE, []), true);
     sent.catch((error: unknown) => {
@@ -328,31 +289,25 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     });
   }
 
-  #tellOutcome(end: End<R>): void {
-    const { handover, notCommitted } = this.#call;
+  /** The first call counts. */
+  #settle(end: End<R>): void {
+    if (this.#state === 'settled') return;
+    this.#state = 'settled';
+    this.#alarm.stop();
+    this.#unfollow();
+    const { handover, leases, notCommitted, trace } = this.#call;
     // Not by the error's class: the function may have thrown an error of that class from another call. What the work's own
     // SQL has committed stays committed.
     const outcome: Outcome =
       'value' in end
         ? { type: 'committed' }
-        : { type: end.isUnknown || this.#innerEnd.hasCommitted ? 'unknown' : 'rolled-back', error: end.error };
-    this.#trace?.settled(end, this.admitted ? outcome.type : 'not-admitted');
-    this.gate.shut(() => this.#closed());
-    if (!this.admitted) return;
-    if (outcome.type !== 'committed') notCommitted?.(outcome);
+        : { type: end.isUnknown || this.#gate?.hasCommitted ? 'unknown' : 'rolled-back', error: end.error };
+    trace?.settled(end, this.admitted ? outcome.type : 'not-admitted');
+    this.#gate?.shut(() => lateOperation(leases.key));
     // Not behind the database client, which has work of its own after its COMMIT: other processes may wait.
-    else handover?.release();
-  }
-
-  #named(error: unknown): unknown {
-    const { database, leases, parts, registered } = this.#call;
-    if (this.#admission === undefined) return error;
-    const { token } = this.#admission;
-    const ofHandle = registered !== undefined;
-    return fromGuard(error, database, { key: leases.key, token, ofHandle, fencing: parts.fencing });
-  }
-
-  #closed(): ClosedError {
-    return lateOperation(this.#call.leases.key);
+    if (outcome.type === 'committed') handover?.release();
+    else if (this.admitted) notCommitted?.(outcome);
+    if ('value' in end) this.#end.resolve(end.value);
+    else this.#end.reject(end.error);
   }
 }

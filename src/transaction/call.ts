@@ -5,8 +5,8 @@ import type { Emit } from '../base/events.js';
 import type { LazyAbort } from '../base/lazy-abort.js';
 import type { ClientTransactionOptions, Connection, Database, Query } from '../database/database.js';
 import type { Fencing } from '../fencing/fencing.js';
-import type { Admission } from './admission.js';
-import type { BuiltRequest, Opening } from './opening.js';
+import type { Admission, AdmissionRequest, Registered } from './admission.js';
+import type { Opening } from './opening.js';
 
 /** The leases of one or more keys, as far as the transaction needs them. */
 export interface HeldLeases {
@@ -37,16 +37,6 @@ interface LeaseUser {
   beat(): void;
 }
 
-/** What the admissions of a handle's transactions are checked against. */
-interface Registered {
-  /** The handle's tokens, one for each key. Without them, the handle is being registered and new tokens are drawn. */
-  readonly tokens?: readonly bigint[];
-  /** The holder ids that replace the present ones in the keys' rows. */
-  readonly successors?: readonly string[];
-  /** Whether the commit must survive a crash of Postgres. */
-  readonly durable?: boolean;
-}
-
 interface TransactionLimits extends Pick<ClientTransactionOptions, 'maxWait' | 'isolationLevel'> {
   /** The wait time as the caller gave it, for messages; milliseconds. */
   readonly waitTime: number;
@@ -60,7 +50,7 @@ interface TransactionLimits extends Pick<ClientTransactionOptions, 'maxWait' | '
 
 /** The next caller of this process, whose transaction begins in one flight with the COMMIT of this one. */
 export interface NextTurn {
-  readonly request: BuiltRequest;
+  readonly request: AdmissionRequest;
   /** Called once, with the connection on which its BEGIN and admission were sent. */
   onSent(connection: Connection): void;
 }

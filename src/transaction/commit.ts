@@ -51,6 +51,8 @@ function isCommitRefused(code: string | undefined): boolean {
 interface Failure {
   readonly error: unknown;
   readonly isUnknown?: boolean;
+  /** The SQLSTATE with which Postgres has refused the COMMIT; the database client still rolls back. */
+  readonly refusedBy?: string | undefined;
 }
 
 /** A COMMIT that has been sent. */
@@ -58,52 +60,37 @@ interface SentCommit {
   readonly connection: Connection;
   readonly admission: Admission;
   readonly answer: Reply<StatementResult>;
-  /** How long to wait for the answer; milliseconds. */
-  readonly time: number;
+  /** Runs out when there is no answer for `time`; milliseconds. */
   readonly alarm: Alarm;
-  /** The first failure of a statement of the work. */
-  readonly failure: () => unknown;
-  /** Called when the outcome is known: without a failure, the transaction has committed. The first call counts. */
-  readonly settle: (failure: Failure | undefined) => void;
-  /** Called where Postgres has refused the COMMIT, and the database client still rolls back. */
-  readonly refused: (error: unknown, code: string | undefined) => void;
+  readonly time: number;
 }
 
 /**
  * Finds out what became of a COMMIT. Its answer is raced against a timer. The command tag tells the outcome, without an
- * answer the evidence in Postgres does. Resolves, for the database client, when COMMIT is answered and has committed.
+ * answer the evidence in Postgres does. Never rejects; `undefined`: it has committed.
+ *
+ * @param failed the first failure of a statement of the work.
  */
-export function outcomeOfCommit(call: CallContext, commit: SentCommit): Promise<void> {
-  const { connection, admission, answer, settle } = commit;
+export async function failureOfCommit(
+  call: CallContext,
+  { connection, admission, answer, alarm, time }: SentCommit,
+  failed: () => unknown,
+): Promise<Failure | undefined> {
   const { database, leases } = call;
-  let isLost = false;
-  const onLost = (error: unknown) => {
-    if (isLost) return;
-    isLost = true;
-    void endOfLostCommit(call, admission, error).then((failure) => {
-      // Whoever has ended its session may take its lease, too: the next caller must not have that.
-      if (failure) leases.show();
-      connection.destroy();
-      settle(failure);
-    });
-  };
-  commit.alarm.set(commit.time, () => onLost(undefined));
-  return new Promise((resolve, reject) =>
-    answer.listen(
-      ({ tag }) => {
-        const failure = tag === 'COMMIT' ? undefined : { error: statementFailed(leases.key, commit.failure()) };
-        settle(failure);
-        if (failure === undefined) resolve();
-        else reject(failure.error);
-      },
-      (error) => {
-        const code = database.sqlState(error);
-        if (isCommitRefused(code)) commit.refused(error, code);
-        else onLost(error);
-        reject(error);
-      },
-    ),
-  );
+  const said = await new Promise<{ readonly tag?: string; readonly error?: unknown }>((resolve) => {
+    alarm.set(time, () => resolve({}));
+    answer.listen(resolve, (error) => resolve({ error }));
+  });
+  if (said.tag !== undefined) {
+    return said.tag === 'COMMIT' ? undefined : { error: statementFailed(leases.key, failed()) };
+  }
+  const code = database.sqlState(said.error);
+  if (isCommitRefused(code)) return { error: said.error, refusedBy: code };
+  const failure = await failureOfLostCommit(call, admission, said.error);
+  // Whoever has ended its session may take its lease, too: the next caller must not have that.
+  if (failure) leases.show();
+  connection.destroy();
+  return failure;
 }
 
 /**
@@ -111,7 +98,11 @@ export function outcomeOfCommit(call: CallContext, commit: SentCommit): Promise<
  *
  * @param error what came in place of the answer; `undefined` if nothing came in time.
  */
-async function endOfLostCommit(call: CallContext, admission: Admission, error: unknown): Promise<Failure | undefined> {
+async function failureOfLostCommit(
+  call: CallContext,
+  admission: Admission,
+  error: unknown,
+): Promise<Failure | undefined> {
   const { database, parts, leases, options } = call;
   let wasRunning = false;
   const outcome = await resolveOutcome(database.rescue, admission, new Deadline(OUTCOME_TIME), () => {

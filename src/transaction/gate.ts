@@ -1,23 +1,43 @@
-import { InsideTransactionError } from '../base/errors.js';
+import { Deadline } from '../base/clock.js';
+import {
+  InsideTransactionError,
+  InvalidOptionError,
+  StaleTokenError,
+  TransactionAbortedError,
+} from '../base/errors.js';
 import { withoutInnermost, withoutNoise } from '../base/sql-text.js';
+import type { Connection, Passage } from '../database/database.js';
+import { fromGuard } from '../fencing/refusal.js';
+import type { Admission } from './admission.js';
+import type { CallContext } from './call.js';
+import { OUTCOME_TIME, resolveOutcome } from './commit.js';
 
 /**
- * All operations of a transaction pass this gate. It refuses transaction control and COPY … FROM STDIN, counts operations
- * in flight, remembers the first failure, and can be shut. A shut gate refuses new operations. Operations in flight are
- * waited for: Prisma would otherwise send ROLLBACK or COMMIT between the statements of an operation, and the rest would
- * run outside the transaction.
+ * All operations of an admitted transaction pass this gate. It refuses transaction control and COPY … FROM STDIN, counts
+ * operations in flight, and can be shut. A shut gate refuses new operations. Operations in flight are waited for: Prisma would
+ * otherwise send ROLLBACK or COMMIT between the statements of an operation, and the rest would run outside the transaction.
+ *
+ * It remembers what forbids a commit, even if the caller's function swallowed the error: a write that was refused, and an end
+ * of the transaction by SQL that is not the database client's and got past the gate. Without that, work that was rolled back,
+ * or half committed, would be reported as committed.
  */
-export class Gate {
-  /** The first error of an operation, even if the caller's function swallowed it. */
+export class Gate implements Passage {
+  /** The first error of an operation. */
   failure: { readonly error: unknown } | undefined;
-  readonly #leases: { readonly key: string; checkExpiry(): void };
+  readonly #call: CallContext;
+  readonly #admission: Admission;
   #inFlight = 0;
   #beats = 0;
   #shut: (() => unknown) | undefined;
   #idle: Array<() => void> = [];
+  /** The error of the first write that was refused, and not sent or without effect. */
+  #refusal: StaleTokenError | InvalidOptionError | undefined;
+  /** The command tag of the statement that was answered outside of the transaction. */
+  #endTag: string | undefined;
 
-  constructor(leases: { readonly key: string; checkExpiry(): void }) {
-    this.#leases = leases;
+  constructor(call: CallContext, admission: Admission) {
+    this.#call = call;
+    this.#admission = admission;
   }
 
   get busy(): boolean {
@@ -40,11 +60,12 @@ export class Gate {
    */
   enter(text?: string): void {
     if (text !== undefined) {
+      const { leases } = this.#call;
       const refused = refusedCommand(text);
-      if (refused !== undefined) throw refusal(refused, this.#leases.key);
+      if (refused !== undefined) throw refusal(refused, leases.key);
       // After a pause of the process, replies and closed sockets are handled before overdue timers. An expired lease aborts
       // the work now, so the caller gets that error instead of a follow-up error.
-      this.#leases.checkExpiry();
+      leases.checkExpiry();
     }
     this.throwIfShut();
     this.#inFlight++;
@@ -57,6 +78,19 @@ export class Gate {
   leave(): void {
     this.#inFlight--;
     if (this.#inFlight === 0) for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  failed(error: unknown): unknown {
+    this.#call.leases.checkExpiry();
+    const named = this.refused(error);
+    this.fail(named);
+    this.leave();
+    return named;
+  }
+
+  ended(tag: string): void {
+    this.#endTag ??= tag;
+    this.shut(() => this.endError());
   }
 
   /** Sends a statement of this package. `isBeat`: beside the caller's function, which it does not count as. */
@@ -78,6 +112,21 @@ export class Gate {
     this.failure ??= { error };
   }
 
+  /** Returns the error of a write as the caller gets it, and keeps it if the write was refused. */
+  refused(error: unknown): unknown {
+    const named = this.named(error);
+    if (named instanceof StaleTokenError || named instanceof InvalidOptionError) this.#refusal ??= named;
+    return named;
+  }
+
+  /** A refusal of the guard as a StaleTokenError; any other error as it is. */
+  named(error: unknown): unknown {
+    const { database, leases, parts, registered } = this.#call;
+    const { token } = this.#admission;
+    const ofHandle = registered !== undefined;
+    return fromGuard(error, database, { key: leases.key, token, ofHandle, fencing: parts.fencing });
+  }
+
   /** Refuses operations from now on with `error()`. The first call decides. */
   shut(error: () => unknown): void {
     this.#shut ??= error;
@@ -89,6 +138,37 @@ export class Gate {
     return new Promise((resolve) => {
       this.#idle.push(resolve);
     });
+  }
+
+  /** Throws what forbids a commit. */
+  throwIfRefused(): void {
+    if (this.#refusal) throw this.#refusal;
+    if (this.#endTag !== undefined) throw this.endError();
+  }
+
+  /** Where the server says that the transaction is over, and has not told how: asks what became of it. */
+  async findEnd({ isOver }: Connection): Promise<void> {
+    if (!isOver || this.#endTag !== undefined) return;
+    const outcome = await resolveOutcome(this.#call.database.rescue, this.#admission, new Deadline(OUTCOME_TIME));
+    this.#endTag ??= outcome === 'aborted' ? 'ROLLBACK' : 'COMMIT';
+  }
+
+  /** Whether its own SQL has committed a part of the work, or a part ran outside the transaction. */
+  get hasCommitted(): boolean {
+    return this.#endTag !== undefined && this.#endTag !== 'ROLLBACK';
+  }
+
+  endError(cause?: unknown): InsideTransactionError | TransactionAbortedError {
+    const { key } = this.#call.leases;
+    if (!this.hasCommitted) {
+      const why = 'it had been ended before its function returned.';
+      return new TransactionAbortedError(key, 'ended', why, this.failure?.error);
+    }
+    return new InsideTransactionError(
+      'The transaction of the lock was ended inside its function, by a COMMIT that is not its own: what was written until ' +
+        'then is committed, and nothing was sent after it. Return from the function to commit, or throw to roll back.',
+      { key, cause: cause instanceof InsideTransactionError ? undefined : cause },
+    );
   }
 }
 

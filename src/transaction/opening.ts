@@ -1,52 +1,33 @@
 import { Reply } from '../base/reply.js';
 import {
-  type Beginning,
   type ClientTransaction,
   type ClientTransactionOptions,
   type Connection,
   type Database,
   NotRun,
-  type Query,
-  type Statement,
   type StatementResult,
 } from '../database/database.js';
+import type { Fencing } from '../fencing/fencing.js';
 import {
   type Admission,
   type AdmissionInput,
   type AdmissionRequest,
-  admissionStatement,
+  admissionRequest,
   readAdmission,
-  requestOf,
 } from './admission.js';
 
-export interface OpeningOptions extends ClientTransactionOptions {
-  /** Makes the admission request when there is a connection: its wait time is what is left then. */
-  readonly request: () => AdmissionRequest;
-  /** Statements that run before the admission, in the same transaction. */
-  readonly before?: readonly Statement[] | undefined;
-}
-
-/** What the transaction of a call is opened for. */
-interface OpeningInput extends AdmissionInput {
-  readonly database: { readonly rescue: Query };
-  readonly parts: { readonly fencing: { needsHook(aside: Query): boolean } };
-  readonly options: AdmissionInput['options'] & Pick<ClientTransactionOptions, 'maxWait' | 'isolationLevel'>;
-  readonly before?: readonly Statement[];
+/** What a transaction is opened for. */
+export interface OpeningInput<Tx> extends AdmissionInput {
+  readonly database: Database<Tx>;
+  readonly parts: { readonly fencing: Pick<Fencing, 'needsHook'> };
+  readonly options: AdmissionInput['options'] & Pick<ClientTransactionOptions, 'maxWait'>;
   /** Default: true. */
   readonly evenIfWanted?: boolean;
 }
 
-export function openingOptions(input: OpeningInput): OpeningOptions {
-  const { leases, options, evenIfWanted = true, before } = input;
-  const { maxWait, isolationLevel } = options;
-  const hooked = input.parts.fencing.needsHook(input.database.rescue);
-  const request = () => requestOf(input);
-  return { key: leases.keys[0] as string, maxWait, isolationLevel, hooked, evenIfWanted, before, request };
-}
-
 /** BEGIN and the admission of a turn, which were sent in one flight with the COMMIT of the turn before it. */
 export interface Chained {
-  readonly request: BuiltRequest;
+  readonly request: AdmissionRequest;
   readonly connection: Connection;
 }
 
@@ -67,13 +48,17 @@ export class Opening<Tx> {
   readonly #chained: Chained | undefined;
   #discarded = false;
 
-  constructor(database: Database<Tx>, options: OpeningOptions, chained?: Chained) {
+  constructor(input: OpeningInput<Tx>, chained?: Chained) {
+    const { database, leases, options, parts, evenIfWanted = true } = input;
+    const { maxWait, isolationLevel } = options;
     const over = chained?.connection;
     this.#chained = chained;
-    this.hooked = options.hooked;
-    const connected = (connection: Connection) => this.#onConnection(connection, options);
+    this.hooked = parts.fencing.needsHook(database.rescue);
+    const connected = (connection: Connection) => this.#onConnection(connection, input);
     try {
-      this.transaction = database.open(options, { over, connected });
+      const { hooked } = this;
+      const client = { key: leases.keys[0] as string, maxWait, isolationLevel, hooked, evenIfWanted };
+      this.transaction = database.open(client, { over, connected });
     } catch (error) {
       over?.abandon();
       throw error;
@@ -105,16 +90,16 @@ export class Opening<Tx> {
     this.connection?.closeIfSilent();
   }
 
-  #onConnection(connection: Connection, options: OpeningOptions): void {
+  #onConnection(connection: Connection, input: AdmissionInput): void {
     this.connection = connection;
     if (this.#discarded) {
       this.admission.reject(new NotRun('it is not needed any more'));
       connection.closeIfSilent();
       return;
     }
-    const request = this.#chained?.request ?? buildRequest(options);
+    const request = this.#chained?.request ?? admissionRequest(input);
     const answers = this.#chained ? connection.answers : connection.begin(request.beginning);
-    const at = options.before?.length ?? 0;
+    const at = answers.length - 1;
     this.before = answers.slice(0, at);
     answers[at]?.listen(
       ({ rows }) => {
@@ -127,19 +112,6 @@ export class Opening<Tx> {
       (error) => this.admission.reject(this.#chained ? error : unwrapNotRun(error)),
     );
   }
-}
-
-/** An admission request as it is sent: with BEGIN, and under the id of its attempt. */
-export interface BuiltRequest {
-  readonly beginning: Beginning;
-  readonly attempt: string;
-  readonly keys: readonly string[];
-}
-
-export function buildRequest({ request, isolationLevel, before = [] }: OpeningOptions): BuiltRequest {
-  const admission = request();
-  const { statement, attempt } = admissionStatement(admission);
-  return { beginning: { isolationLevel, statements: [...before, statement] }, attempt, keys: admission.keys };
 }
 
 /** On a connection of the pool, NotRun only wraps the error that kept BEGIN from running: show that error. */

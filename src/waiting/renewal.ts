@@ -94,7 +94,7 @@ export class Renewal {
         this.#leases.delete(lease);
         continue;
       }
-      // Include leases that are nearly due: one pipeline for many leases instead of many.
+      // Include leases that are nearly due: one tick for many leases instead of many.
       if (renewed.dueAt <= now() + lease.leaseTime / 30) {
         renewed.dueAt = Number.POSITIVE_INFINITY;
         due.push(lease);

@@ -75,14 +75,6 @@ export interface Look {
   readonly atMost?: number | undefined;
 }
 
-/** What a store's client knows of its connection. */
-export interface Reach {
-  /** Whether the client is making its connection, or would make it for a command. */
-  readonly connecting: boolean;
-  /** Describes the state of the connection, for an error. */
-  readonly says: string;
-}
-
 /** The state of a key in the store. */
 export interface KeyState {
   readonly key: string;
@@ -124,8 +116,6 @@ export function isInUse({ holder, waiting, problem }: KeyState): boolean {
  * Taking the lease, or extending it, confirms the offer. A store without a queue wakes all of them.
  */
 export interface LeaseStore {
-  /** `undefined` if the store does not know its connection. */
-  readonly reach?: Reach;
   /** Whether `acquire` succeeds without the server while that cannot be reached. */
   readonly goesOnWithout?: boolean;
   /** Whether the key's server is known to be away, so that the next `acquire` succeeds without it. */

@@ -4,7 +4,7 @@ import type { Shop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
 
 /** Of the holder; ms. */
-export const LEASE = 1_000;
+export const LEASE = 2_000;
 
 /**
  * A holder in a process of its own, to be frozen or killed: it has written its row and not committed, and is idle or

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { namesOf } from '../../src/redis/names.js';
-import { RedisStore } from '../../src/redis/store.js';
 import type { Claim, LeaseStore } from '../../src/waiting/store.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { PREFIX, someKey } from '../waiting/actors.js';
 import { claimOf } from '../waiting/claims.js';
+import { storeActor } from './store-actor.js';
 
 const MEGABYTE = 1 << 20;
 /** No other client is served meanwhile. In CPU time, which does not depend on what else the machine does; milliseconds. */
@@ -15,7 +15,6 @@ const LONGEST_COMMAND = 10;
 const TEXTS: Record<string, string> = {
   spaces: ' '.repeat(MEGABYTE),
   letters: 'a'.repeat(MEGABYTE),
-  digits: '1'.repeat(MEGABYTE),
   'letters and spaces': 'a '.repeat(MEGABYTE / 2),
   'digits behind a lease': `${randomUUID()} ${'1 '.repeat(MEGABYTE / 2)}x`,
 };
@@ -27,14 +26,6 @@ describeWithRedis('a megabyte that other software has written', (redis) => {
   });
   afterAll(() => admin.disconnect());
 
-  /** A list of equal entries. It is made once, because that takes longer than what is tested. */
-  const entries = async (name: string, entry: string) => {
-    const made = `made of ${entry}`;
-    for (let left = MEGABYTE / entry.length - (await admin.llen(made)); left > 0; left -= 65_536) {
-      await admin.rpush(made, ...Array<string>(Math.min(left, 65_536)).fill(entry));
-    }
-    await admin.copy(made, name);
-  };
   const remove = (key: string) => admin.del(namesOf(PREFIX, key).lease, namesOf(PREFIX, key).queue);
   type Put = (name: string) => Promise<unknown>;
   const texts = (put: (name: string, text: string) => Promise<unknown>) =>
@@ -46,8 +37,10 @@ describeWithRedis('a megabyte that other software has written', (redis) => {
   ];
   const OF_QUEUES: Array<[what: string, put: Put]> = [
     ...texts((name, text) => admin.rpush(name, text)),
-    ['short entries', (name) => entries(name, 'a')],
-    ['entries that look like ours', (name) => entries(name, 'a a a a ')],
+    [
+      'entries that look like ours',
+      (name) => admin.rpush(name, ...Array<string>(MEGABYTE / 16).fill('a a a a a a a a ')),
+    ],
     ['a text', (name) => admin.set(name, TEXTS['letters'] as string)],
     ['a hash', (name) => admin.hset(name, 'field', TEXTS['letters'] as string)],
   ];
@@ -69,15 +62,7 @@ describeWithRedis('a megabyte that other software has written', (redis) => {
     force: (store, { key }) => store.force(key, ''),
   };
 
-  function makeStore(): RedisStore {
-    const client = new Redis(redis().url);
-    const store = new RedisStore(client, { keyPrefix: PREFIX, commandTimeout: 10_000 }, () => {});
-    onTestFinished(async () => {
-      await store.close();
-      client.disconnect();
-    });
-    return store;
-  }
+  const makeStore = () => storeActor(new Redis(redis().url)).store;
 
   /** CPU time of the server; milliseconds. */
   async function used(): Promise<number> {

@@ -1,11 +1,11 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { LockUnavailableError } from '../../src/base/errors.js';
-import { RedisStore } from '../../src/redis/store.js';
 import { describeWithRedis } from '../support/redis-suite.js';
-import { Actor, leaseName, PREFIX, someKey } from '../waiting/actors.js';
-import { claimOf, type StoreActor } from '../waiting/claims.js';
+import { Actor, leaseName, someKey } from '../waiting/actors.js';
+import { claimOf } from '../waiting/claims.js';
 import { queued } from '../waiting/waiter.js';
+import { storeActor } from './store-actor.js';
 
 describeWithRedis('a Redis whose memory is full, and that evicts nothing', (redis) => {
   let admin: Redis;
@@ -14,16 +14,7 @@ describeWithRedis('a Redis whose memory is full, and that evicts nothing', (redi
   });
   afterAll(() => admin.disconnect());
 
-  const makeActor = (): StoreActor => {
-    const client = new Redis(redis().url);
-    const store = new RedisStore(client, { keyPrefix: PREFIX, commandTimeout: 5_000 }, () => {});
-    const kill = async () => {
-      await store.close();
-      client.disconnect();
-    };
-    onTestFinished(kill);
-    return { store, kill, forget: (key) => admin.del(leaseName(key)) };
-  };
+  const makeActor = () => storeActor(new Redis(redis().url));
 
   /** From now on, until the test is over. */
   async function full(): Promise<void> {
@@ -34,7 +25,7 @@ describeWithRedis('a Redis whose memory is full, and that evicts nothing', (redi
     await expect(admin.set('one more', '1')).rejects.toThrow('OOM');
   }
 
-  test('a lease is renewed and given back, and a free key taken', async () => {
+  test('a lease is renewed, handed on, taken away and given back, and a free key taken', async () => {
     const { store } = makeActor();
     const [claim, other] = [claimOf(someKey()), claimOf(someKey())];
     await store.acquire(claim);
@@ -42,6 +33,9 @@ describeWithRedis('a Redis whose memory is full, and that evicts nothing', (redi
     expect(await store.acquire(claim)).toMatchObject({ taken: true });
     expect(await store.extend([claim])).toEqual(['extended']);
     expect(await store.yield(claim)).toBe(true);
+    expect(await store.transfer(claim, 'successor')).toBe(true);
+    expect(await store.force(claim.key, 'successor')).toBe(true);
+    expect(await store.acquire(claim)).toMatchObject({ taken: true });
     await store.release(claim);
     expect(await admin.exists(leaseName(claim.key))).toBe(0);
     expect(await store.acquire(other)).toMatchObject({ taken: true });
@@ -56,16 +50,6 @@ describeWithRedis('a Redis whose memory is full, and that evicts nothing', (redi
     expect(await first.look()).toBe(true);
     await first.release();
     expect(await second.look()).toBe(true);
-  });
-
-  test('operators take a key away, and a handle is handed on', async () => {
-    const { store } = makeActor();
-    const claim = claimOf(someKey());
-    await store.acquire(claim);
-    await full();
-    expect(await store.transfer(claim, 'successor')).toBe(true);
-    expect(await store.force(claim.key, 'successor')).toBe(true);
-    expect(await admin.exists(leaseName(claim.key))).toBe(0);
   });
 
   test('there is no place in the queue any more: who waits hears of a release all the same', async () => {
@@ -87,25 +71,5 @@ describeWithRedis('a Redis whose memory is full, and that evicts nothing', (redi
     const error = await contender.acquire(key, { waitTime: 300 }).catch((error: unknown) => error);
     expect(error).toBeInstanceOf(LockUnavailableError);
     expect((error as Error).message).toMatch(/OOM command.*raise maxmemory/);
-  });
-});
-
-describeWithRedis('a Redis that evicts leases', (redis) => {
-  test('who lost one is told at its renewal, and whoever waits takes the key then', async () => {
-    const admin = new Redis(redis().url);
-    onTestFinished(() => admin.disconnect());
-    const [holder, contender] = [new Actor({ url: redis().url }), new Actor({ url: redis().url })];
-    const key = someKey();
-    const { lease } = await holder.acquire(key);
-    const waiting = contender.acquire(key);
-    await contender.store.answers.reach(2);
-    await admin.config('SET', 'maxmemory-policy', 'allkeys-lru');
-    await admin.config('SET', 'maxmemory', '1');
-    // Any write makes it evict, and says then that there is nothing left to evict.
-    await expect(admin.set('one more', '1')).rejects.toThrow('OOM');
-    await admin.config('SET', 'maxmemory', '0');
-    expect(await admin.dbsize()).toBe(0);
-    expect(await holder.store.extend([lease])).toEqual(['gone']);
-    await waiting;
   });
 });

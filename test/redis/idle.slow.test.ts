@@ -45,8 +45,8 @@ describeWithShop('behind what cuts idle connections', () => {
     expect(seen(contender)).toEqual([]);
     await holder.release(turn);
     const { lease } = await waiting;
-    // The looks are those of a connection for wake-ups that is made anew, because the client has connected again.
-    expect(contender.store.wakeUps).toEqual(['look', 'look', { offeredTo: lease.holder, expiresIn: 1_000 }]);
+    // The look is that of a connection for wake-ups that is made anew, because the client has connected again.
+    expect(contender.store.wakeUps).toEqual(['look', { offeredTo: lease.holder, expiresIn: 1_000 }]);
   });
 
   test('connections that are forgotten without a word: socketTimeout replaces them', async () => {

@@ -37,15 +37,6 @@ test('different keys have different names, and none is the beginning of a longer
   );
 });
 
-test('the key stands in its names, so that an operator finds it', () => {
-  expect(namesOf('fenced-lock:', 'stock:1')).toEqual({
-    lease: 'fenced-lock:{stock:1}:lease',
-    queue: 'fenced-lock:{stock:1}:queue',
-    wake: 'fenced-lock:{stock:1}:wake',
-  });
-  expect(namesOf('fenced-lock:', 'stock:{1}').lease).toMatch(/^fenced-lock:\{[0-9a-f]{40}\}:stock:\{1\}:lease$/);
-});
-
 test('a name leads back to its key, whatever braces and endings the key has', () => {
   const ending = fc.constantFrom('', ':lease', ':queue', ':wake', '}', '{', '}:lease');
   fc.assert(

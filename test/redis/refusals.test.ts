@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { Redis, type RedisOptions } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { LockUnavailableError } from '../../src/base/errors.js';
 import { RedisStore } from '../../src/redis/store.js';
 import { eventually } from '../support/eventually.js';
@@ -10,6 +10,7 @@ import { freePort, type RedisServer, startRedis, startSentinelGroup } from '../s
 import { describeWithGroup } from '../support/site-suite.js';
 import { Actor, PREFIX, someKey } from '../waiting/actors.js';
 import { claimOf } from '../waiting/claims.js';
+import { storeActor } from './store-actor.js';
 import { type ClientOptions, ClusterActor } from './topology/cluster-actor.js';
 
 type Options = Omit<RedisOptions, 'replyMapping'>;
@@ -127,25 +128,6 @@ describe('a port where nobody listens', () => {
       await Promise.all(stores.map((store) => store.close()));
     },
   );
-
-  test('is not written to the console for each try, and the application hears of each', async () => {
-    const written = vi.spyOn(console, 'error').mockImplementation(() => {});
-    onTestFinished(() => written.mockRestore());
-    const redis = new Redis(await freePort(), '127.0.0.1', { retryStrategy: () => 20 });
-    const store = new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 500 }, () => {});
-    onTestFinished(() => redis.disconnect());
-    const failed = async (times: number) => {
-      for (let left = times; left > 0; left--) await new Promise((resolve) => redis.once('close', resolve));
-    };
-    await failed(3);
-    const heard: unknown[] = [];
-    redis.on('error', (error) => heard.push(error));
-    await failed(3);
-    expect(heard).toHaveLength(3);
-    expect(written).not.toHaveBeenCalled();
-    await store.close();
-    expect(redis.listenerCount('error')).toBe(1);
-  });
 });
 
 describeWithRedis('a server without the database of the URL', (redis) => {
@@ -234,9 +216,7 @@ describeWithGroup('Sentinel', startSentinelGroup, (group) => {
   test('of a frozen master the error names failoverDetector, where it is not set', async () => {
     const stores = [false, true].map((failoverDetector) => {
       const redis = new Redis({ name: site().name, sentinels: [...site().sentinels], failoverDetector });
-      redis.on('error', () => {});
-      onTestFinished(() => redis.disconnect());
-      return { redis, store: new RedisStore(redis, { keyPrefix: PREFIX, commandTimeout: 200 }, () => {}) };
+      return { redis, store: storeActor(redis, { commandTimeout: 200 }).store };
     });
     for (const { redis } of stores) await redis.ping();
     const master = await group().ownerOf('');
@@ -268,14 +248,10 @@ describe.each<[command: string, advice: RegExp, ask: (store: RedisStore) => Prom
     'under that name',
     (redis) => {
       test('the error says what to do about this command, and nothing of EVALSHA', async () => {
-        const client = new Redis(redis().url);
-        client.on('error', () => {});
-        const store = new RedisStore(client, { keyPrefix: PREFIX, commandTimeout: 500 }, () => {});
-        onTestFinished(() => client.disconnect());
+        const { store } = storeActor(new Redis(redis().url), { commandTimeout: 500 });
         const said = await ask(store).catch((error: unknown) => error);
         expect(String(said)).toMatch(advice);
         expect(String(said)).not.toMatch(/EVALSHA|Sentinel/i);
-        await store.close();
       });
     },
     { args: ['--rename-command', command, ''] },

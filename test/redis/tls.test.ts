@@ -37,7 +37,7 @@ describeWithShop('Redis over TLS', () => {
   });
   beforeEach((context) => {
     // In a container it has not got the files, and somebody else's has others.
-    if (!server.supervised) context.skip('needs redis-server or valkey-server on the PATH');
+    if (!('dir' in server)) context.skip('needs redis-server or valkey-server on the PATH');
   });
 
   const makeActor = (tls: Tls) => new Actor({ url: `rediss://127.0.0.1:${port}`, redis: { tls } });
@@ -108,10 +108,10 @@ describeWithShop('Redis over TLS', () => {
     // The certificate is refused, and along with it comes the server's complaint that the handshake was broken off. Of
     // many at once, so that the server is behind.
     const tls = { ca: readFileSync(stranger.ca, 'utf8') };
-    const hooks = { heard() {}, up() {}, lost() {}, ended() {} };
+    const hooks = { heard() {}, failed() {}, ended() {} };
     const closeEarly = async () => {
       const client = new Redis(`rediss://127.0.0.1:${port}`, { ...SubscriberConnection.SETTINGS, tls });
-      const connection = new SubscriberConnection(client, { pubsub: 'classic', pingEvery: 60_000 }, () => {}, hooks);
+      const connection = new SubscriberConnection(client, { pubsub: 'classic', pingEvery: 60_000 }, hooks);
       await eventually('it has begun', async () => client.stream !== undefined, { every: 0 });
       const { stream } = client;
       const closed = new Promise((resolve) => stream.once('close', resolve));

@@ -1,11 +1,10 @@
-import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { LockUnavailableError } from '../../src/base/errors.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { FallbackStore } from '../../src/stores/fallback.js';
 import { untilHolds } from '../support/eventually.js';
 import { describeWithRedis } from '../support/redis-suite.js';
-import { Actor, FOR_EVER, holderOf, leaseName, someKey } from '../waiting/actors.js';
+import { Actor, FOR_EVER, leaseName, someKey } from '../waiting/actors.js';
 import { ObservedStore } from '../waiting/observed-store.js';
 
 /** How long one command may take. */
@@ -48,16 +47,6 @@ describeWithRedis('a Redis that cannot be reached, where Postgres may keep order
       redis().thaw();
     }
   }
-
-  test('while it can be reached it is asked like any other, and nobody shares', async () => {
-    const { actor, inner, types } = make();
-    const key = someKey();
-    const turn = await actor.acquire(key);
-    expect(turn.lease.shared).toBe(false);
-    await actor.release(turn);
-    expect([inner.looks.count, inner.released.count]).toEqual([1, 1]);
-    expect(types()).toEqual([]);
-  });
 
   test('frozen: the first caller meets its silence once, and the next ones do not even ask', async () => {
     const { actor, inner, types } = make();
@@ -108,22 +97,6 @@ describeWithRedis('a Redis that cannot be reached, where Postgres may keep order
     expect(made.types()).toEqual(['redis-passed-by', 'redis-back']);
   });
 
-  test('a lease that is left only when it is back is given back then', async () => {
-    const made = make();
-    const { actor } = made;
-    const key = someKey();
-    await actor.release(await actor.acquire(someKey()));
-    redis().freeze();
-    const turn = await actor.acquire(key);
-    redis().thaw();
-    await untilBack(made);
-    const admin = new Redis(redis().url);
-    expect(await holderOf(admin, key)).toBe(turn.lease.holder);
-    await actor.release(turn);
-    expect(await admin.exists(leaseName(key))).toBe(0);
-    admin.disconnect();
-  });
-
   test('a chain of local turns goes on without it, and ends when it is back', async () => {
     const made = make(0);
     const { actor, inner } = made;
@@ -141,21 +114,6 @@ describeWithRedis('a Redis that cannot be reached, where Postgres may keep order
     const turn = await third;
     expect(turn.lease.shared).toBe(false);
     await actor.release(turn);
-  });
-
-  test('it falls silent at the end of a turn: the next caller waits for that answer, and not for one more', async () => {
-    const { actor, inner, types } = make(0);
-    const key = someKey();
-    const first = await actor.acquire(key);
-    const second = actor.acquire(key);
-    await whileFrozen(async () => {
-      first.end();
-      const turn = await second;
-      expect(turn.lease.shared).toBe(true);
-      expect(inner.looks.count).toBe(1);
-      expect(types()).toEqual(['redis-passed-by']);
-      await actor.release(turn);
-    });
   });
 
   test('a value of other software under the name of one key is told to the callers of that key, and no outage', async () => {

@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { ExpiringMap } from '../../src/stores/expiring-map.js';
 import { memoryStore } from '../../src/stores/memory.js';
 import { PREFIX, someKey } from '../waiting/actors.js';
 import { claimOf, type MakeActor } from '../waiting/claims.js';
@@ -28,17 +27,6 @@ describe('a memory store', () => {
       expect(await store.list()).toEqual([]);
       expect(await store.acquire(claimOf(claim.key))).toMatchObject({ taken: true });
     }
-  });
-
-  test('flush loses leases and places, and the next renewal says so', async () => {
-    const memory = memoryStore();
-    const store = memory.connect(PREFIX);
-    const claim = claimOf(someKey());
-    await store.acquire(claim);
-    await store.acquire(claimOf(claim.key), { enter: 60_000 });
-    memory.flush();
-    expect(await store.list()).toEqual([]);
-    expect(await store.extend([claim])).toEqual(['gone']);
   });
 
   test('a waiter is woken outside of the async context of the one that releases', async () => {
@@ -84,14 +72,5 @@ describe('a memory store', () => {
     await released;
     await setImmediate();
     expect(heard).toEqual(['open']);
-  });
-
-  test('what has ended is not kept, however much lasts, and costs no look at all the rest', () => {
-    const values = new ExpiringMap<string>();
-    for (let index = 0; index < 2_000; index++) values.set(`lasts ${index}`, 'value', 60_000);
-    for (let index = 0; index < 20_000; index++) values.set(`ended ${index}`, 'value', 0);
-    expect([...values.keys()].length).toBeLessThan(8_000);
-    expect(values.get('lasts 1999')).toBe('value');
-    expect(values.get('ended 19999')).toBeUndefined();
   });
 });

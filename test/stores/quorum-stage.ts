@@ -23,7 +23,6 @@ export function quorumStage(group: () => RedisGroup) {
     freeze: (index: number) => nodes(index)[0]?.freeze(),
     thaw: (index: number) => nodes(index)[0]?.thaw(),
     kill: (...indexes: number[]) => Promise.all(nodes(...indexes).map((node) => node.killHard())),
-    restart: (...indexes: number[]) => Promise.all(nodes(...indexes).map((node) => node.start())),
     async connected(options: QuorumOptions = {}): Promise<QuorumActor> {
       const actor = new QuorumActor(group(), options);
       await Promise.all(actor.clients.map((client) => client.ping()));

@@ -1,12 +1,9 @@
-import type { Redis } from 'ioredis';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { namesOf } from '../../src/redis/names.js';
-import type { LeaseStore } from '../../src/waiting/store.js';
 import { untilHolds } from '../support/eventually.js';
 import { startQuorum } from '../support/servers/index.js';
-import { gate } from '../support/shop.js';
 import { describeWithGroup } from '../support/site-suite.js';
-import { leaseName, PREFIX, receivers, someKey } from '../waiting/actors.js';
+import { leaseName, PREFIX, someKey } from '../waiting/actors.js';
 import { claimOf } from '../waiting/claims.js';
 import { holders, quorumStage } from './quorum-stage.js';
 
@@ -14,7 +11,7 @@ describeWithGroup(
   'the votes of five nodes',
   () => startQuorum(5),
   (group) => {
-    const { kill, restart, connected } = quorumStage(group);
+    const { kill, connected } = quorumStage(group);
 
     test('votes of a look that lost are taken back, and wake nobody', async () => {
       const [actor, other] = [await connected(), await connected()];
@@ -87,36 +84,6 @@ describeWithGroup(
       await kill(2);
       await untilHolds(() => expect(watch.hears).toBe(false));
       await expect(actor.store.watch(someKey(), () => {})).rejects.toThrow();
-    });
-
-    test('a node that is back is listened to by who began without it, and not by who has ended since', async () => {
-      const refusals: unknown[] = [];
-      const wrap = (stores: LeaseStore[]) => {
-        const [first] = stores as [LeaseStore];
-        const watch = first.watch.bind(first);
-        vi.spyOn(first, 'watch').mockImplementation((...asked) => {
-          const watching = watch(...asked);
-          watching.catch((error) => refusals.push(error));
-          return watching;
-        });
-        return stores;
-      };
-      const actor = await connected({ wrap });
-      const [key, over] = [someKey(), someKey()];
-      await kill(0);
-      const wokenByIt = gate();
-      const watch = await actor.store.watch(key, () => wokenByIt.open());
-      const ended = await actor.store.watch(over, () => {});
-      await untilHolds(() => expect(refusals).toHaveLength(2));
-      ended.close();
-      await restart(0);
-      const node = actor.clients[0] as Redis;
-      await untilHolds(async () => expect(await receivers(node, key)).toBe(1));
-      expect(await receivers(node, over)).toBe(0);
-      await node.publish(namesOf(PREFIX, key).wake, 'look');
-      await wokenByIt.opened;
-      watch.close();
-      await untilHolds(async () => expect(await receivers(node, key)).toBe(0));
     });
 
     test('one that is dead does not make a lease lost that nobody else can have', async () => {

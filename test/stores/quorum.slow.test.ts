@@ -1,8 +1,10 @@
+import { describe, expect, test } from 'vitest';
 import { startQuorum } from '../support/servers/index.js';
 import { describeWithGroup } from '../support/site-suite.js';
-import { leaseName, queueName } from '../waiting/actors.js';
+import { leaseName, queueName, someKey } from '../waiting/actors.js';
 import { describeStore } from '../waiting/store-contract.js';
-import { polled, QuorumActor } from './quorum-actor.js';
+import { polled, QuorumActor, type QuorumOptions } from './quorum-actor.js';
+import { overUnevenLine } from './uneven-line.js';
 
 for (const count of [3, 5]) {
   describeWithGroup(
@@ -25,3 +27,33 @@ for (const count of [3, 5]) {
     },
   );
 }
+
+/** All ask at once, each reaches each node at another time, and with an even number of nodes votes are split most often. */
+describe.each([2, 4])('a quorum of %i', (count) => {
+  describeWithGroup(
+    'with split votes',
+    () => startQuorum(count),
+    (group) => {
+      test('each of many contenders has its turn, one at a time', async () => {
+        const uneven: QuorumOptions = {
+          wrap: (nodes) => nodes.map((node) => overUnevenLine(node, () => Math.random() * 3)),
+        };
+        const actors = Array.from({ length: 8 }, () => new QuorumActor(group(), uneven));
+        await Promise.all(actors.flatMap(({ clients }) => clients.map((client) => client.ping())));
+        let inside = 0;
+        for (let round = 0; round < 10; round++) {
+          const key = someKey();
+          const turns = actors.map(async (actor) => {
+            const turn = await actor.acquire(key, { waitTime: 30_000 });
+            expect(++inside).toBe(1);
+            await actor.clients.at(-1)?.ping();
+            inside--;
+            turn.end();
+          });
+          await Promise.all(turns);
+        }
+        expect(actors.reduce((sum, { store }) => sum + store.splits.count, 0)).toBeGreaterThan(10);
+      }, 60_000);
+    },
+  );
+});

@@ -8,7 +8,6 @@ export function overUnevenLine(store: LeaseStore, delay: () => number): LeaseSto
   return new Proxy(store, {
     get: (target, verb) => {
       // Nothing of that goes to the server.
-      if (verb === 'reach') return target.reach;
       if (verb === 'onReturn') return target.onReturn.bind(target);
       const action = Reflect.get(target, verb) as (...args: unknown[]) => Promise<unknown>;
       return (...args: unknown[]) => {

@@ -13,7 +13,7 @@ export interface SentScript {
   send(): Promise<unknown>;
 }
 
-/** From now on, `around` decides whether and when a script of this client is sent. It does not see those in a pipeline. */
+/** From now on, `around` decides whether and when a script of this client is sent. */
 export function aroundScripts(redis: Redis, around: (script: SentScript) => Promise<unknown>): void {
   for (const command of ['evalsha', 'eval'] as const) {
     const send = redis[command].bind(redis) as (...args: unknown[]) => Promise<unknown>;

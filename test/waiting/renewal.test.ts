@@ -93,22 +93,14 @@ describeWithShop('renewal', () => {
     expect(holder.store.extensions.slice(2).flatMap(({ claims }) => claims)).toEqual([other, other]);
   });
 
-  test('many leases are extended by one timer, in one pipeline', async () => {
-    const holder = new Holder({ url: proxy.url(url) });
+  test('many leases are extended by one timer, together', async () => {
+    const holder = new Holder({ url });
     const leases = await Promise.all(Array.from({ length: 50 }, () => holder.lease(60_000)));
-    const writes: Buffer[] = [];
-    const remove = proxy.onData('toServer', (data) => {
-      writes.push(data);
-      return 'forward';
-    });
     // The same moment for all: as if they had been taken a third of their time ago.
     const takenAt = now() - 20_000;
     for (const lease of leases) holder.renewal.add(new Lease(lease, takenAt));
     await holder.store.extended.reach(1);
-    remove();
-    expect(holder.store.extensions).toHaveLength(1);
-    expect(holder.store.extensions[0]?.answers).toEqual(Array(50).fill('extended'));
-    expect(writes.filter((data) => data.includes('evalsha'))).toHaveLength(1);
+    expect(holder.store.extensions.map(({ answers }) => answers)).toEqual([Array(50).fill('extended')]);
   });
 
   test("lost, 'gone': somebody else has the key", async () => {

@@ -1,8 +1,7 @@
 import { InvalidOptionError } from '../../base/errors.js';
 import { observedOf } from '../../call/observed.js';
 import type { LockTurn } from '../../index.js';
-import { postgresHealth } from './health.js';
-import { type RedisClientSeen, RedisServersSeen } from './redis-servers.js';
+import { postgresHealth, type RedisClientSeen, redisHealth } from './health.js';
 import type { BoardSource, ServerState } from './source.js';
 
 /** A client that is extended by `fencedLock`, as far as its type matters. */
@@ -20,6 +19,7 @@ const IN_MEMORY: ServerState = {
   role: 'No Redis: leases and queues are in the memory of this process.',
   status: 'in use',
   healthy: true,
+  findings: [],
 };
 
 /** @throws InvalidOptionError if it is not a client that is extended by `fencedLock` */
@@ -30,7 +30,7 @@ export function sourceOf(prisma: LockingClient): BoardSource {
     throw new InvalidOptionError('prisma', 'must be a client that is extended by fencedLock: createBoard(prisma).');
   }
   const clients = observed.redis as unknown as readonly RedisClientSeen[];
-  const servers = new RedisServersSeen(clients);
+  let database = 'not known yet';
   return {
     look: (recent) => observed.look(recent),
     async forceRelease(key, shown) {
@@ -40,10 +40,10 @@ export function sourceOf(prisma: LockingClient): BoardSource {
     },
     history: async (key) => (await locks.history(key)).last,
     async health() {
-      const [postgres, redis] = await Promise.all([postgresHealth(observed.query), servers.health()]);
-      return { ...postgres, findings: [...postgres.findings, ...redis] };
+      const [postgres, redis] = await Promise.all([postgresHealth(observed.query, database), redisHealth(clients)]);
+      database = postgres.address;
+      return { postgres, redis: clients.length === 0 ? [IN_MEMORY] : redis };
     },
-    topology: () => (clients.length === 0 ? [IN_MEMORY] : servers.states),
     callers: () => observed.callers(),
   };
 }

@@ -14,30 +14,28 @@ export type BoardTurn = Sent<LockTurn>;
 
 /** The result of one check. */
 export interface Finding {
-  readonly server: 'postgres' | 'redis';
-  readonly check: string;
-  readonly status: 'ok' | 'fault';
   /** A sentence. */
   readonly message: string;
-  /** What to do. */
+  /** What to do about a fault; `undefined`: all is well. */
   readonly remedy?: string;
-}
-
-/** The result of all checks. */
-export interface Health {
-  readonly findings: readonly Finding[];
-  /** `host:port/database`, without user and password; `undefined` as long as it is not known. */
-  readonly database?: string | undefined;
 }
 
 /** A server, as its client knows it, and as it has answered. */
 export interface ServerState {
+  /** `host:port`, without user and password. */
   readonly address: string;
   /** Such as `server`, `node 2 of 3`, `master`, `replica`. */
   readonly role: string;
   /** In the client's own word, such as `ready` or `reconnecting`; `no answer` if it is ready, and the server silent. */
   readonly status: string;
   readonly healthy: boolean;
+  readonly findings: readonly Finding[];
+}
+
+/** What the servers have answered. */
+export interface Health {
+  readonly postgres: ServerState;
+  readonly redis: readonly ServerState[];
 }
 
 /** The data source of a board. There are two: a Prisma client, and the connections of the command. */
@@ -51,10 +49,8 @@ export interface BoardSource {
   forceRelease(key: string, holder: string | null): Promise<'taken' | 'free' | 'held by another'>;
   /** The last turns of a key, the newest first. */
   history(key: string): Promise<readonly LockTurn[]>;
-  /** Never rejects: a server that gives no answer is a finding. */
+  /** Asks the servers. Never rejects: one that gives no answer has a finding that says so. */
   health(): Promise<Health>;
-  /** The servers of Redis, as the client knows them and as they have answered, without asking now. */
-  topology(): readonly ServerState[];
   /** Called when the last viewer has left: connections may be closed. */
   rest?(): void;
   /** How many callers of this process wait, for each key. A process that takes no locks, as that of the command, has none. */

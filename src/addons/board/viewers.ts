@@ -1,18 +1,14 @@
-import { after, stop, type Timer } from '../../base/clock.js';
 import { toJson } from './headers.js';
 import { Keys } from './keys.js';
-import { Poller } from './poller.js';
+import { Poller, type Settings } from './poller.js';
 import type { BoardSource } from './source.js';
 
-/** Time between two comments, which keep proxies from closing an idle connection; milliseconds. */
-const HEARTBEAT = 15_000;
 /** How many bytes a page may have unread. The events of one that has more are ended; when it has read them, it connects again. */
 const BEHIND = 4 * 1024 * 1024;
 /** How many pages may be open at once. Each may take `BEHIND` bytes of memory. */
 export const MOST_VIEWERS = 50;
 
 const encoder = new TextEncoder();
-const BEAT = encoder.encode(': still here\n\n');
 
 /** One open page. */
 interface Viewer {
@@ -26,16 +22,12 @@ export class Viewers {
   readonly #viewers = new Set<Viewer>();
   readonly #keys = new Keys();
   readonly #source: BoardSource;
-  readonly #interval: number;
-  readonly #token: string | undefined;
+  readonly #settings: Settings;
   #poller: Poller | undefined;
-  #heartbeat: Timer | undefined;
 
-  /** `token`: what a page needs to take keys from their holders. */
-  constructor(source: BoardSource, interval: number, token: string | undefined) {
+  constructor(source: BoardSource, settings: Settings) {
     this.#source = source;
-    this.#interval = interval;
-    this.#token = token;
+    this.#settings = settings;
   }
 
   get isFull(): boolean {
@@ -54,13 +46,12 @@ export class Viewers {
           leave = () => this.#leave(viewer);
           signal.addEventListener('abort', leave, { once: true });
           this.#viewers.add(viewer);
-          this.#poller ??= this.#start();
+          this.#poller ??= new Poller(this.#source, this.#keys, this.#settings, (event, data) =>
+            this.#broadcast(message(event, data)),
+          );
           for (const [event, data] of this.#poller.everything()) controller.enqueue(message(event, data));
         },
-        cancel: () => {
-          signal.removeEventListener('abort', leave);
-          leave();
-        },
+        cancel: () => leave(),
       },
       { highWaterMark: BEHIND, size: (text) => text?.byteLength ?? 0 },
     );
@@ -75,12 +66,6 @@ export class Viewers {
     for (const viewer of [...this.#viewers]) this.#leave(viewer);
   }
 
-  #start(): Poller {
-    this.#beat();
-    const send = (event: string, data: object) => this.#broadcast(message(event, data));
-    return new Poller(this.#source, this.#keys, { interval: this.#interval, token: this.#token }, send);
-  }
-
   #leave(viewer: Viewer): void {
     if (!this.#viewers.delete(viewer)) return;
     try {
@@ -91,7 +76,6 @@ export class Viewers {
     if (this.#viewers.size > 0) return;
     this.#poller?.stop();
     this.#poller = undefined;
-    stop(this.#heartbeat);
     this.#source.rest?.();
   }
 
@@ -106,13 +90,6 @@ export class Viewers {
         this.#leave(viewer);
       }
     }
-  }
-
-  #beat(): void {
-    this.#heartbeat = after(HEARTBEAT, () => {
-      this.#beat();
-      this.#broadcast(BEAT);
-    });
   }
 }
 

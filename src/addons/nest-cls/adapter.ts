@@ -1,15 +1,33 @@
 import type { TransactionalAdapterOptions as AdapterOptions, TransactionalAdapter } from '@nestjs-cls/transactional';
 import { InvalidOptionError } from '../../base/errors.js';
 import { Facade } from '../../base/facade.js';
-import { innermostHeld, type OpenTransaction } from '../../base/held-keys.js';
+import { innermostHeld } from '../../base/held-keys.js';
 import { currentTx } from '../../current.js';
 import type { LockTx } from '../../index.js';
-import {
-  checkClient,
-  type FencedLockTransactionOptions,
-  type LockingClient,
-  type TransactionalAdapterOptions,
-} from './options.js';
+
+/** A Prisma client that is extended by fencedLock, as far as the adapter uses it. */
+export interface LockingClient {
+  $withLock(key: never, fn: never, options?: never): Promise<unknown>;
+  $transaction(fn: never, options?: never): Promise<unknown>;
+}
+
+export interface TransactionalAdapterOptions {
+  /** What the client is injected by: your PrismaService, or `getLockClientToken()`. */
+  readonly clientToken: unknown;
+  /** Options of every transaction that stands in no lock. */
+  readonly defaultTxOptions?: FencedLockTransactionOptions | undefined;
+}
+
+/** Of a transaction that stands in no lock, as Prisma has them. One that joins a lock has those of the lock. */
+export interface FencedLockTransactionOptions {
+  /** How long to wait for a connection of the pool; ms. Default: that of `transactionOptions` of the client, or Prisma's (2 000). */
+  readonly maxWait?: number | undefined;
+  /** How long the work may take; ms. In a lock: how long this part of its work may; refused in a
+   * transaction of a handle. Default: that of `transactionOptions`, or Prisma's (5 000). */
+  readonly timeout?: number | undefined;
+  /** In a lock it must be that of the lock. Default: that of `transactionOptions`, or the database's. */
+  readonly isolationLevel?: 'ReadUncommitted' | 'ReadCommitted' | 'RepeatableRead' | 'Serializable' | undefined;
+}
 
 type Fn = () => Promise<unknown>;
 
@@ -35,7 +53,7 @@ export class TransactionalAdapterFencedLock<Client extends LockingClient>
       throw new InvalidOptionError('clientToken', 'is missing: what the client is injected by, such as PrismaService.');
     }
     this.connectionToken = clientToken;
-    this.optionsFactory = (client) => adapterOf(checkClient(client) as Client, defaultTxOptions);
+    this.optionsFactory = (client) => adapterOf(client, defaultTxOptions);
   }
 }
 
@@ -43,7 +61,13 @@ function adapterOf<Client extends LockingClient>(
   client: Client,
   defaults: FencedLockTransactionOptions,
 ): AdapterOptions<LockTx<Client>, FencedLockTransactionOptions> {
-  const verbs = client as unknown as Verbs;
+  const verbs = (client ?? {}) as unknown as Verbs;
+  if (typeof verbs.$withLock !== 'function' || typeof verbs.$transaction !== 'function') {
+    throw new InvalidOptionError(
+      'clientToken',
+      'must be the token of a Prisma client that is extended by fencedLock, and another one was injected.',
+    );
+  }
   type SetTx = (tx?: LockTx<Client>) => void;
   const workIn = (tx: unknown, fn: Fn, setTx: SetTx) => {
     setTx(new PresentTx(client, tx as object).proxy as LockTx<Client>);
@@ -57,9 +81,15 @@ function adapterOf<Client extends LockingClient>(
         return await verbs.$transaction((tx) => workIn(tx, fn, setTx), { ...defaults, ...options });
       }
       const work = () => workIn(held.transaction.tx, fn, setTx);
-      if (held.joinable !== undefined) return await join(verbs, held.keys, work, options);
-      // Nothing joins a handle: there it is a part of the function, and no more.
-      refuseOptions(options, held.transaction);
+      const { timeout, isolationLevel } = options;
+      // A call of the same keys, which shares the transaction, and dooms it if it fails.
+      if (held.joinable !== undefined) {
+        return await verbs.$withLock(held.keys, work, { reentry: 'join', timeout, isolationLevel });
+      }
+      // Nothing joins a handle: there it is a part of the function, and no more. Its transaction has begun.
+      const isOther = isolationLevel !== undefined && isolationLevel !== held.transaction.options?.isolationLevel;
+      if (isOther) throw tooLate('isolationLevel');
+      if (timeout !== undefined) throw tooLate('timeout');
       return await work();
     },
     // No part of a lock's transaction can be rolled back alone: its `$transaction` refuses.
@@ -69,30 +99,12 @@ function adapterOf<Client extends LockingClient>(
   };
 }
 
-/** @throws InvalidOptionError for what a transaction of a handle has had since it began. */
-function refuseOptions({ timeout, isolationLevel }: FencedLockTransactionOptions, { options }: OpenTransaction): void {
-  const isOther = isolationLevel !== undefined && isolationLevel !== options?.isolationLevel;
-  const option = isOther ? 'isolationLevel' : timeout === undefined ? undefined : 'timeout';
-  if (option === undefined) return;
-  throw new InvalidOptionError(
+function tooLate(option: string): InvalidOptionError {
+  return new InvalidOptionError(
     option,
     'of `@Transactional` cannot be given to the transaction of a handle, which has begun. Give it to that one: ' +
       `\`handle.$transaction(fn, { ${option} })\`.`,
   );
-}
-
-/** A call of the same keys, which shares the transaction, and dooms it if it fails. */
-function join(
-  verbs: Verbs,
-  keys: readonly string[],
-  work: Fn,
-  { timeout, isolationLevel }: FencedLockTransactionOptions,
-): Promise<unknown> {
-  return verbs.$withLock(keys, work, {
-    reentry: 'join',
-    ...(timeout === undefined ? {} : { timeout }),
-    ...(isolationLevel === undefined ? {} : { isolationLevel }),
-  });
 }
 
 /**

@@ -1,2 +1,6 @@
-export { TransactionalAdapterFencedLock } from './adapter.js';
-export type { FencedLockTransactionOptions, LockingClient, TransactionalAdapterOptions } from './options.js';
+export {
+  type FencedLockTransactionOptions,
+  type LockingClient,
+  TransactionalAdapterFencedLock,
+  type TransactionalAdapterOptions,
+} from './adapter.js';

@@ -62,7 +62,8 @@ export function checkModuleOptions(
   options: { readonly client?: unknown; readonly onClosed?: unknown } | undefined,
 ): LockClient {
   const { client, onClosed } = options ?? {};
-  if (!isLockClient(client)) {
+  const { $withLock, $locks } = (client ?? {}) as Partial<LockClient>;
+  if (typeof $withLock !== 'function' || typeof $locks !== 'object') {
     throw new InvalidOptionError(
       'client',
       'of FencedLockModule must be a Prisma client that is extended by fencedLock: new PrismaClient(…).$extends(fencedLock(…)). A ' +
@@ -73,10 +74,5 @@ export function checkModuleOptions(
   if (onClosed !== undefined && typeof onClosed !== 'function') {
     throw new InvalidOptionError('onClosed', 'of FencedLockModule must be a function.');
   }
-  return client;
-}
-
-function isLockClient(client: unknown): client is LockClient {
-  const { $withLock, $locks } = (client ?? {}) as Partial<LockClient>;
-  return typeof $withLock === 'function' && typeof $locks === 'object';
+  return client as LockClient;
 }

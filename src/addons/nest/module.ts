@@ -1,10 +1,10 @@
-import { type BeforeApplicationShutdown, Inject, Module, type OnApplicationShutdown, Optional } from '@nestjs/common';
-import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
-import { after } from '../../base/clock.js';
+import type { Server } from 'node:http';
+import { type BeforeApplicationShutdown, Inject, Module, type OnApplicationShutdown } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import { sleep } from '../../base/clock.js';
 import { ConfigurableModuleClass, type FencedLockModuleOptions, MODULE_OPTIONS_TOKEN } from './options.js';
-import { type HttpHost, type MessageServers, Servers } from './servers.js';
 
-/** How long somebody may wait who comes for a lock while a server is still open; ms. */
+/** How long somebody may wait who comes for a lock while the server is still open; ms. */
 const CLOSE_AGAIN = 200;
 
 /**
@@ -12,9 +12,8 @@ const CLOSE_AGAIN = 200;
  * `app.enableShutdownHooks()` was called.
  *
  * 1. `beforeApplicationShutdown`: callers that wait for a lock are turned away (`CLOSED`), the work that runs ends, leases are given
- *    back. So the requests and messages behind them are answered, and Nest can close its servers, which it does next. Until they
- *    have closed, who comes for a lock and has to wait is turned away, too. `app.close()` of a microservice closes its server
- *    first of all, and so turns callers away then. Behind that, other modules may take locks in their own hooks.
+ *    back. So the requests behind them are answered, and Nest can close its HTTP server, which it does next. Until the last connection
+ *    has closed, who comes for a lock and has to wait is turned away, too. Behind that, other modules may take locks in their own hooks.
  * 2. `onApplicationShutdown`: the client is disconnected.
  */
 export class FencedLockModule
@@ -22,24 +21,23 @@ export class FencedLockModule
   implements BeforeApplicationShutdown, OnApplicationShutdown
 {
   readonly #options: FencedLockModuleOptions;
-  readonly #servers: Servers;
-  /** Until no request and no message can come any more. */
+  readonly #host: HttpAdapterHost;
+  /** The server of Express or of Fastify can still bring requests. */
+  #isOpen = false;
   #turningAway: Promise<void> | undefined;
   #ended: Promise<void> | undefined;
 
-  constructor(options: FencedLockModuleOptions, host?: HttpHost, servers?: MessageServers) {
+  constructor(options: FencedLockModuleOptions, host: HttpAdapterHost) {
     super();
     this.#options = options;
-    this.#servers = new Servers(host, servers, {
-      closing: () => this.#turnAway(true),
-      closed: () => (this.#servers.areOpen ? undefined : this.#turningAway),
-    });
+    this.#host = host;
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    this.#servers.beginToEnd();
+    const server: Server | undefined = this.#host.httpAdapter?.getHttpServer();
+    if (server?.listening && !this.#isOpen) this.#beginToEnd(server);
     await this.#options.client.$locks.close();
-    this.#turnAway(false);
+    if (server && this.#isOpen) this.#turningAway ??= this.#turnAway(server);
   }
 
   /** Nest calls it again at each further `app.close()`. */
@@ -48,23 +46,30 @@ export class FencedLockModule
     return this.#ended;
   }
 
-  #turnAway(isFirst: boolean): void {
-    // What a close rejects with is told by the last one, in `#end`.
-    const close = () => this.#options.client.$locks.close().catch(() => {});
-    const whileOpen = async () => {
-      if (isFirst) await close();
-      while (this.#servers.areOpen) {
-        await new Promise<void>((resolve) => after(CLOSE_AGAIN, resolve));
-        this.#servers.closeIdle();
-        if (this.#servers.areOpen) await close();
-      }
-      this.#turningAway = undefined;
-    };
-    if (this.#servers.areOpen) this.#turningAway ??= whileOpen();
+  /** From now on each answer to a new request is the last one on its connection: a client keeps one for seconds or for ever. */
+  #beginToEnd(server: Server): void {
+    this.#isOpen = true;
+    server.once('close', () => {
+      this.#isOpen = false;
+    });
+    server.prependListener('request', ({ httpVersionMajor }, response) => {
+      // HTTP/2 has no such header.
+      if (httpVersionMajor === 1) response.setHeader('Connection', 'close');
+    });
+  }
+
+  async #turnAway(server: Server): Promise<void> {
+    while (this.#isOpen) {
+      await sleep(CLOSE_AGAIN);
+      // Connections on which no answer is due. Nest does so once, when it closes the server; one of HTTP/2 has no such method.
+      server.closeIdleConnections?.();
+      // What a close rejects with is told by the last one, in `#end`.
+      if (this.#isOpen) await this.#options.client.$locks.close().catch(() => {});
+    }
   }
 
   async #end(): Promise<void> {
-    this.#servers.forget();
+    this.#isOpen = false;
     await this.#turningAway;
     const { client, disconnect = true, onClosed } = this.#options;
     try {
@@ -79,7 +84,4 @@ export class FencedLockModule
 // By hand: this project's compiler has the decorators of the standard, and Nest needs its own.
 Module({})(FencedLockModule);
 Inject(MODULE_OPTIONS_TOKEN)(FencedLockModule, undefined, 0);
-Optional()(FencedLockModule, undefined, 1);
 Inject(HttpAdapterHost)(FencedLockModule, undefined, 1);
-Optional()(FencedLockModule, undefined, 2);
-Inject(ModulesContainer)(FencedLockModule, undefined, 2);

@@ -1,6 +1,6 @@
 import { DEFAULTS } from '../../options/options.js';
 import type { Context } from '../context.js';
-import { addFences, type Policy } from '../migrations/fence-sql.js';
+import { fenceScript, type Policy } from '../migrations/fence-sql.js';
 import { grantToOwners } from '../migrations/grants.js';
 import { Problem } from '../problem.js';
 import { choose, edited, type Fence, fencesOf, omitLine, tablesOf, withFence } from '../project/fences.js';
@@ -31,7 +31,7 @@ export async function addFence(context: Context, names: readonly string[], optio
   const bare = wanted.filter(({ to }) => to.guard === 'none');
   // A look at what it would write is possible before anything is written.
   if (guarded.length > 0 && options.dryRun !== true) refuseWithoutObjects(history);
-  const tables = addFences(
+  const tables = fenceScript(
     wanted.map(({ to }) => to),
     tablesOf(all),
   );
@@ -64,7 +64,12 @@ function tableOf({ model, name, field, guard }: Fence, policy: Policy | undefine
   const wanted = policy ?? ((guard?.policy ?? 'allow') as Policy);
   const isSame = guard ? guard.policy === wanted && guard.column === column : wanted === 'none';
   // A guard whose column is missing would fail every write, and a field that stands in the schema may have no column yet.
-  return { table: model.table, column, add: !field || !guard, guard: isSame ? undefined : wanted };
+  return {
+    table: model.table,
+    column,
+    alter: !field || !guard ? ('ADD' as const) : undefined,
+    guard: isSame ? undefined : wanted,
+  };
 }
 
 /** Running clients know the guards from before, and add no conditions to writes of tables that had a guard. */

@@ -2,8 +2,7 @@ import { createServer, type Server } from 'node:http';
 import { type AddressInfo, isIP } from 'node:net';
 import { boardOf } from '../../addons/board/board.js';
 import { toNodeListener } from '../../addons/board/node-listener.js';
-import { type ResolvedBoardOptions, resolveBoardOptions } from '../../addons/board/options.js';
-import { InvalidOptionError } from '../../base/errors.js';
+import { resolveBoardOptions } from '../../addons/board/options.js';
 import type { Context } from '../context.js';
 import { codeOf, Misuse, messageOf, Problem } from '../problem.js';
 import { boardSource } from '../servers/board-source.js';
@@ -34,7 +33,13 @@ export async function board(context: Context, options: BoardCommandOptions, stop
   }
   // A foreign page may have a name of its own resolve to this machine; it is not answered.
   const isAny = ANY.includes(host);
-  const resolved = resolve(allowForceRelease, isAny ? undefined : [...LOOPBACK, bracketed(host)]);
+  if (isAny && allowForceRelease) {
+    throw new Misuse(
+      '--allow-force-release: a foreign page could have its own name resolve to this server and take keys. Give --host one name ' +
+        'or one address.',
+    );
+  }
+  const resolved = resolveBoardOptions({ allowForceRelease, ...(!isAny && { hosts: [...LOOPBACK, bracketed(host)] }) });
   // What is not given is told now, and not to the first who looks.
   const { asked } = await findServers(context, options);
   context.asks(asked);
@@ -62,16 +67,6 @@ export async function board(context: Context, options: BoardCommandOptions, stop
   await new Promise((resolve) => server.close(resolve));
   // A request without a viewer may have connected, too.
   source.rest?.();
-}
-
-/** @throws Misuse */
-function resolve(allowForceRelease: boolean, hosts: readonly string[] | undefined): ResolvedBoardOptions {
-  try {
-    return resolveBoardOptions({ allowForceRelease, hosts });
-  } catch (error) {
-    if (!(error instanceof InvalidOptionError)) throw error;
-    throw new Misuse(`--allow-force-release: ${error.message} Give --host one name or one address.`);
-  }
 }
 
 /** @throws Problem where the address cannot be had */

@@ -1,5 +1,5 @@
 import type { Context } from '../context.js';
-import { type PostgresSubject, type Reported, run } from '../doctor/check.js';
+import { type Checked, type PostgresSubject, run } from '../doctor/check.js';
 import { fenceChecks } from '../doctor/fences.js';
 import { objectChecks, sequenceChecks, serverChecks } from '../doctor/postgres.js';
 import { redisChecks } from '../doctor/redis.js';
@@ -9,7 +9,7 @@ import { Problem } from '../problem.js';
 import { fencesOf } from '../project/fences.js';
 import { openProject } from '../project/locate.js';
 import { storeOver } from '../servers/locks.js';
-import { type PostgresServer, postgresAt, withPostgres } from '../servers/postgres.js';
+import { PostgresServer, withPostgres } from '../servers/postgres.js';
 import { RedisServer } from '../servers/redis.js';
 import { type ServerOptions, urlOf } from '../servers/urls.js';
 
@@ -21,8 +21,16 @@ export interface DoctorOptions extends ServerOptions {
   readonly keyPrefix: string;
 }
 
+/** A finding with its server. */
+interface Reported extends Checked {
+  readonly server: keyof typeof TITLES;
+  /** The Redis server, as `host:port`, if it was reached. */
+  readonly node?: string;
+}
+
+const TITLES = { postgres: 'PostgreSQL', redis: 'Redis' } as const;
 const COLOURS = { ok: 'green', warning: 'yellow', fault: 'red', skipped: 'dim' } as const;
-export const CHECKS = [...serverChecks, ...objectChecks, ...fenceChecks, ...sequenceChecks];
+export const postgresChecks = { ...serverChecks, ...objectChecks, ...fenceChecks, ...sequenceChecks };
 
 /** Checks both servers. Returns whether there is no fault; warnings do not count. */
 export async function doctor(context: Context, options: DoctorOptions): Promise<boolean> {
@@ -34,9 +42,8 @@ export async function doctor(context: Context, options: DoctorOptions): Promise<
   });
   const found = await postgres(context, database.urls[0], options);
   if (redis instanceof Problem) {
-    title(context, 'Redis');
     const message = `Not checked. ${redis.message}`;
-    found.push(...shown(context, [{ server: 'redis', check: 'connection', status: 'skipped', message }]));
+    found.push(...report(context, 'redis', '', [{ check: 'connection', status: 'skipped', message }]));
   } else {
     for (const url of redis.urls) found.push(...(await oneRedis(context, url, options)));
   }
@@ -56,12 +63,11 @@ export async function doctor(context: Context, options: DoctorOptions): Promise<
 }
 
 async function postgres(context: Context, url: string, options: DoctorOptions): Promise<Reported[]> {
-  return await asFindings(context, 'postgres', async () => {
-    title(context, 'PostgreSQL', (await postgresAt(context, url).catch(() => undefined))?.shown);
-    return await withPostgres(context, url, async (database) =>
-      run('postgres', CHECKS, await subjectOf(context, database, options)),
-    );
-  });
+  const place = (await PostgresServer.at(context, url).catch(() => undefined))?.shown;
+  const look = withPostgres(context, url, async (database) =>
+    run(postgresChecks, await subjectOf(context, database, options)),
+  );
+  return report(context, 'postgres', place, await look.catch(unusable));
 }
 
 async function subjectOf(context: Context, database: PostgresServer, options: DoctorOptions): Promise<PostgresSubject> {
@@ -91,22 +97,17 @@ async function subjectOf(context: Context, database: PostgresServer, options: Do
 }
 
 async function oneRedis(context: Context, url: string, { keyPrefix }: DoctorOptions): Promise<Reported[]> {
-  const server = await RedisServer.at(context, url).catch((failure: unknown) => ({ failure }));
-  const unusable = async (failure: unknown, place?: string) => {
-    title(context, 'Redis', place);
-    return await asFindings(context, 'redis', () => Promise.reject(failure));
-  };
-  if ('failure' in server) return await unusable(server.failure);
-  const found: Reported[] = [];
+  const server = await RedisServer.at(context, url).catch(unusable);
+  if (Array.isArray(server)) return report(context, 'redis', '', server);
   try {
-    const failure = await server.connect();
-    if (failure !== undefined) return await unusable(failure, server.place);
+    const failed = await server.connect().catch(unusable);
+    if (failed !== undefined) return report(context, 'redis', server.shown, failed);
     const [store, silent] = [storeOver(server.client, keyPrefix), storeOver(server.client, keyPrefix, 'poll')];
-    // A server that answers has the titles of its nodes.
+    const found: Reported[] = [];
     for (const { shown: node, key, info } of await server.nodes(keyPrefix)) {
-      title(context, 'Redis', node);
-      const look = async () => run('redis', redisChecks, { info: await info(), key, store, silent });
-      found.push(...(await asFindings(context, 'redis', look)).map((finding) => ({ ...finding, node })));
+      const look = info().then((info) => run(redisChecks, { info, key, store, silent }));
+      const ofNode = report(context, 'redis', node, await look.catch(unusable));
+      found.push(...ofNode.map((finding) => ({ ...finding, node })));
     }
     await Promise.all([store.close(), silent.close()]);
     return found;
@@ -115,32 +116,25 @@ async function oneRedis(context: Context, url: string, { keyPrefix }: DoctorOpti
   }
 }
 
-/** What the findings of a server stand under, those of its connection, too. */
-function title(context: Context, server: string, place = ''): void {
-  if (server === 'Redis') context.say();
-  context.say(context.paint('bold', `${server} ${place}`.trimEnd()));
+/** A server that cannot be used is a finding, so that the other server is still checked. */
+function unusable(error: unknown): Checked[] {
+  if (!(error instanceof Problem)) throw error;
+  // Without a cause, the message itself says what is wrong with the URL.
+  const {
+    message,
+    cause,
+    remedy = cause === undefined ? undefined : 'Check the URL, the server and the network.',
+  } = error;
+  return [{ check: 'connection', status: 'fault', message, ...(remedy !== undefined && { remedy }) }];
 }
 
-/** Reports a server that cannot be reached as a finding, so that the other server is still checked. */
-async function asFindings(
-  context: Context,
-  server: Reported['server'],
-  look: () => Promise<Reported[]>,
-): Promise<Reported[]> {
-  const found = await look().catch((error: unknown): Reported[] => {
-    if (!(error instanceof Problem)) throw error;
-    // Without a cause, the message itself says what is wrong with the URL.
-    const { cause, remedy = cause === undefined ? undefined : 'Check the URL, the server and the network.' } = error;
-    const { message } = error;
-    return [{ server, check: 'connection', status: 'fault', message, ...(remedy !== undefined && { remedy }) }];
-  });
-  return shown(context, found);
-}
-
-function shown(context: Context, findings: Reported[]): Reported[] {
+/** Shows the findings of a server under its name. */
+function report(context: Context, server: Reported['server'], place = '', findings: readonly Checked[]): Reported[] {
+  if (server === 'redis') context.say();
+  context.say(context.paint('bold', `${TITLES[server]} ${place}`.trimEnd()));
   for (const { status, check, message, remedy } of findings) {
     context.say(`  ${context.paint(COLOURS[status], status.padEnd(8))} ${check.padEnd(18)} ${message}`);
     if (remedy !== undefined) context.say(`${' '.repeat(30)}→ ${remedy}`);
   }
-  return findings;
+  return findings.map((finding) => ({ server, ...finding }));
 }

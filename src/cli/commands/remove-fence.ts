@@ -1,5 +1,5 @@
 import type { Context } from '../context.js';
-import { removeFences } from '../migrations/fence-sql.js';
+import { fenceScript } from '../migrations/fence-sql.js';
 import { choose, edited, fencesOf, tablesOf, withoutFence } from '../project/fences.js';
 import { carryOut, type FileOptions, migrationName, nothingToDo, open } from './files.js';
 
@@ -23,8 +23,10 @@ export async function removeFence(
     return;
   }
   const models = fenced.map(({ model }) => model.name);
-  const sql = removeFences(
-    fenced.map(({ field, model }) => ({ table: model.table, column: field?.column })),
+  const sql = fenceScript(
+    fenced.map(({ field, name, model: { table } }) => {
+      return { table, column: field?.column ?? name, alter: field && 'DROP', guard: 'none' };
+    }),
     tablesOf(all.filter(({ model }) => !models.includes(model.name))),
   );
   await carryOut(context, project, options, {

@@ -1,5 +1,5 @@
 import type { Context } from '../context.js';
-import { addFences, type Policy } from '../migrations/fence-sql.js';
+import { fenceScript, type Policy } from '../migrations/fence-sql.js';
 import { restrictTo } from '../migrations/grants.js';
 import { applicationFunctions, packagedScript } from '../migrations/packaged.js';
 import { fencesOf, refuseOther } from '../project/fences.js';
@@ -31,22 +31,13 @@ SELECT pg_catalog.pg_advisory_xact_lock(1179403083);
  * projects without migrations, whose tables come from `prisma db push`. It may be applied again and again.
  */
 export async function sql(context: Context, options: SqlOptions): Promise<void> {
-  try {
-    await write(context, options);
-  } catch (error) {
-    context.say(FAILS);
-    throw error;
-  }
-}
-
-async function write(context: Context, options: SqlOptions): Promise<void> {
   const aside = context.aside();
   const project = await openProject(aside, options);
   const fences = fencesOf(project, options.field).flatMap((fence) => {
     const { model, field, guard: inForce } = refuseOther(fence);
     if (field === undefined) return [];
     const guard = options.guard ?? (inForce?.policy as Policy | undefined) ?? 'allow';
-    return [{ model: model.name, table: model.table, column: field.column, add: true, guard }];
+    return [{ model: model.name, table: model.table, column: field.column, alter: 'ADD' as const, guard }];
   });
   const { version, sql } = await packagedScript();
   const roles = [...new Set([...project.history.roles, ...(options.role ?? [])])];
@@ -54,7 +45,7 @@ async function write(context: Context, options: SqlOptions): Promise<void> {
     BEGINS,
     sql,
     // These are all models with a fence.
-    ...(fences.length > 0 ? [addFences(fences, [])] : []),
+    ...(fences.length > 0 ? [fenceScript(fences, [])] : []),
     // Behind the guards, whose tables' owners need rights, too.
     ...(roles.length > 0 ? [restrictTo(roles, applicationFunctions(sql))] : []),
     'COMMIT;',

@@ -14,21 +14,19 @@ export interface Finding {
   readonly remedy?: string;
 }
 
-/** A finding with its place. */
-export interface Reported extends Finding {
-  readonly server: 'postgres' | 'redis';
-  /** The Redis server, as `host:port`, if it was reached. */
-  readonly node?: string;
+/** A finding with its check. */
+export interface Checked extends Finding {
   readonly check: string;
 }
 
-/** A single check. */
-export interface Check<Subject> {
-  readonly name: string;
-  /** Whether a fault ends the checks: the later ones would only repeat it. */
-  readonly essential?: boolean;
-  look(subject: Subject): Promise<Finding | readonly Finding[]>;
-}
+/** What a check has found; a sentence, if all is well. */
+export type Found = string | Finding | readonly Finding[];
+
+/** Checks by their names, in their order. */
+export type Checks<Subject> = Readonly<Record<string, (subject: Subject) => Promise<Found>>>;
+
+/** A fault in one of these ends the checks of a server: the later ones would only repeat it. */
+const ESSENTIAL = new Set(['pooler', 'version', 'writable', 'objects', 'sequence', 'role', 'scripts']);
 
 /** What the checks of the database need. */
 export interface PostgresSubject {
@@ -53,16 +51,13 @@ export const warning = (message: string, remedy: string): Finding => ({ status: 
 export const fault = (message: string, remedy: string): Finding => ({ status: 'fault', message, remedy });
 
 /** Runs the checks one after the other. */
-export async function run<Subject>(
-  server: Reported['server'],
-  checks: ReadonlyArray<Check<Subject>>,
-  subject: Subject,
-): Promise<Reported[]> {
-  const all: Reported[] = [];
-  for (const { name, essential, look } of checks) {
-    const findings = [await look(subject).catch(notSeen)].flat();
-    all.push(...findings.map((finding) => ({ server, check: name, ...finding })));
-    if (essential && findings.some(({ status }) => status === 'fault')) break;
+export async function run<Subject>(checks: Checks<Subject>, subject: Subject): Promise<Checked[]> {
+  const all: Checked[] = [];
+  for (const [check, look] of Object.entries(checks)) {
+    const found = await look(subject).catch(notSeen);
+    const findings = [typeof found === 'string' ? ok(found) : found].flat();
+    all.push(...findings.map((finding) => ({ check, ...finding })));
+    if (ESSENTIAL.has(check) && findings.some(({ status }) => status === 'fault')) break;
   }
   return all;
 }

@@ -3,7 +3,7 @@ import { identifier } from '../migrations/identifiers.js';
 import { Problem } from '../problem.js';
 import { deploy, PUSHED } from '../project/remedies.js';
 import type { SchemaField } from '../project/schema.js';
-import { type Check, type Finding, fault, ok, type PostgresSubject, warning } from './check.js';
+import { type Checks, type Finding, type Found, fault, ok, type PostgresSubject, warning } from './check.js';
 
 type FencedModel = PostgresSubject['models'][number] & { readonly field: SchemaField };
 
@@ -11,45 +11,23 @@ export function fencedOf({ models }: PostgresSubject): FencedModel[] {
   return models.filter((model): model is FencedModel => model.field !== undefined);
 }
 
-/** Looks at each fenced model. */
-const ofEach =
-  (look: (subject: PostgresSubject, fenced: FencedModel) => Promise<Finding>) => async (subject: PostgresSubject) => {
-    const { project } = subject;
-    if (project instanceof Problem) {
-      return [{ status: 'skipped', message: `Not compared with a schema. ${project.message}` }] as const;
-    }
-    const found: Finding[] = [];
-    for (const fenced of fencedOf(subject)) {
-      const finding = await look(subject, fenced);
-      found.push({ ...finding, message: `${fenced.model.name}: ${finding.message}` });
-    }
-    return found.length > 0 ? found : [ok('No model has a fence.')];
-  };
-
-const columns: Check<PostgresSubject> = {
-  name: 'fences',
-  look: ofEach(async ({ ask, migrates }, { table, field: { column } }) => {
-    const [found] = await ask<{ there: boolean; is: string | null }>(
-      `SELECT to_regclass($1) IS NOT NULL AS there, format_type(a.atttypid, a.atttypmod)
-         || CASE WHEN a.attnotnull THEN ' NOT NULL' ELSE '' END
-         || coalesce(' DEFAULT ' || pg_get_expr(d.adbin, d.adrelid), '') AS is
-       FROM (SELECT 1) AS one
-       LEFT JOIN pg_attribute AS a ON a.attrelid = to_regclass($1) AND a.attname = $2 AND NOT a.attisdropped
-       LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum`,
-      [table, column],
-    );
-    if (!found?.there) return fault(`the table ${table} is missing.`, deploy(migrates));
-    const { is } = found;
-    if (is === null) return fault(`the column "${column}" is missing in ${table}.`, deploy(migrates));
-    if (/^bigint NOT NULL DEFAULT '?0'?(::bigint)?$/.test(is)) return ok(`"${column}" is bigint NOT NULL DEFAULT 0.`);
-    const [name, alter] = [identifier(column), `ALTER COLUMN ${identifier(column)}`];
-    return fault(
-      `"${column}" is ${is}, not bigint NOT NULL DEFAULT 0.`,
-      `UPDATE ${table} SET ${name} = 0 WHERE ${name} IS NULL; ALTER TABLE ${table} ${alter} TYPE bigint, ` +
-        `${alter} SET DEFAULT 0, ${alter} SET NOT NULL`,
-    );
-  }),
-};
+/** Looks at each fenced model. A text says that all is well with it. */
+async function ofEach(
+  subject: PostgresSubject,
+  look: (fenced: FencedModel) => Promise<string | Finding>,
+): Promise<Found> {
+  const { project } = subject;
+  if (project instanceof Problem) {
+    return { status: 'skipped', message: `Not compared with a schema. ${project.message}` };
+  }
+  const found: Finding[] = [];
+  for (const fenced of fencedOf(subject)) {
+    const seen = await look(fenced);
+    const finding = typeof seen === 'string' ? ok(seen) : seen;
+    found.push({ ...finding, message: `${fenced.model.name}: ${finding.message}` });
+  }
+  return found.length > 0 ? found : 'No model has a fence.';
+}
 
 /** A table, partition or child, with its triggers. */
 interface Relation {
@@ -82,26 +60,6 @@ SELECT c.oid::regclass::text AS table,
     WHERE t.tgrelid = c.oid AND NOT (t.tgisinternal AND t.tgparentid = 0) ORDER BY t.tgname) AS triggers
 FROM family AS f JOIN pg_class AS c ON c.oid = f.id
 ORDER BY c.oid <> to_regclass($1), 1`;
-
-const guards: Check<PostgresSubject> = {
-  name: 'guards',
-  look: ofEach(async (subject, { model, table, field, guard }) => {
-    const found = await subject.ask<Relation>(FAMILY, [table, fencedOf(subject).map((each) => each.table)]);
-    // A missing table is reported by another check.
-    const family: readonly Relation[] = found.length > 0 ? found : [{ table, kind: 'table', triggers: [] }];
-    const ours = family[0]?.triggers.find(({ name }) => name === GUARD || name === GUARD_TRUNCATE);
-    if (guard === undefined && ours === undefined) {
-      const remedy = subject.migrates ? `npx fenced-lock add-fence ${model.name}` : PUSHED;
-      return warning('no guard, so only direct writes by Prisma are held to the fence.', remedy);
-    }
-    const expected = { column: field.column, policy: guard?.policy ?? ours?.policy ?? 'allow' };
-    for (const relation of family) {
-      const defect = defectOf(relation, expected, subject.migrates);
-      if (defect !== undefined) return defect;
-    }
-    return ok(`guarded (${expected.policy})${family.length > 1 ? `, with ${family.length - 1} below it` : ''}.`);
-  }),
-};
 
 function defectOf({ table, kind, triggers }: Relation, expected: Guard, migrates: boolean): Finding | undefined {
   const where = kind === 'table' ? table : `the ${kind} ${table}`;
@@ -156,10 +114,52 @@ interface LeftGuard {
   readonly known: string | null;
 }
 
-/** Guards that are left on tables whose models have lost the field. The next migration of Prisma drops its column. */
-const left: Check<PostgresSubject> = {
-  name: 'guards left',
-  async look(subject) {
+export const fenceChecks: Checks<PostgresSubject> = {
+  fences: (subject) =>
+    ofEach(subject, async ({ table, field: { column } }) => {
+      const [found] = await subject.ask<{ there: boolean; is: string | null }>(
+        `SELECT to_regclass($1) IS NOT NULL AS there, format_type(a.atttypid, a.atttypmod)
+           || CASE WHEN a.attnotnull THEN ' NOT NULL' ELSE '' END
+           || coalesce(' DEFAULT ' || pg_get_expr(d.adbin, d.adrelid), '') AS is
+         FROM (SELECT 1) AS one
+         LEFT JOIN pg_attribute AS a ON a.attrelid = to_regclass($1) AND a.attname = $2 AND NOT a.attisdropped
+         LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum`,
+        [table, column],
+      );
+      if (!found?.there) return fault(`the table ${table} is missing.`, deploy(subject.migrates));
+      const { is } = found;
+      if (is === null) return fault(`the column "${column}" is missing in ${table}.`, deploy(subject.migrates));
+      if (/^bigint NOT NULL DEFAULT '?0'?(::bigint)?$/.test(is)) return `"${column}" is bigint NOT NULL DEFAULT 0.`;
+      const [name, alter] = [identifier(column), `ALTER COLUMN ${identifier(column)}`];
+      return fault(
+        `"${column}" is ${is}, not bigint NOT NULL DEFAULT 0.`,
+        `UPDATE ${table} SET ${name} = 0 WHERE ${name} IS NULL; ALTER TABLE ${table} ${alter} TYPE bigint, ` +
+          `${alter} SET DEFAULT 0, ${alter} SET NOT NULL`,
+      );
+    }),
+
+  guards: (subject) =>
+    ofEach(subject, async ({ model, table, field, guard }) => {
+      const { ask, migrates } = subject;
+      const found = await ask<Relation>(FAMILY, [table, fencedOf(subject).map((each) => each.table)]);
+      // A missing table is reported by another check.
+      const family: readonly Relation[] = found.length > 0 ? found : [{ table, kind: 'table', triggers: [] }];
+      const ours = family[0]?.triggers.find(({ name }) => name === GUARD || name === GUARD_TRUNCATE);
+      if (guard === undefined && ours === undefined) {
+        const remedy = migrates ? `npx fenced-lock add-fence ${model.name}` : PUSHED;
+        return warning('no guard, so only direct writes by Prisma are held to the fence.', remedy);
+      }
+      const expected = { column: field.column, policy: guard?.policy ?? ours?.policy ?? 'allow' };
+      const defect = family
+        .map((relation) => defectOf(relation, expected, migrates))
+        .find((each) => each !== undefined);
+      return (
+        defect ?? `guarded (${expected.policy})${family.length > 1 ? `, with ${family.length - 1} below it` : ''}.`
+      );
+    }),
+
+  /** Guards that are left on tables whose models have lost the field. The next migration of Prisma drops its column. */
+  async 'guards left'(subject) {
     const unfenced = subject.models.filter(({ field }) => field === undefined);
     const tables = [fencedOf(subject), unfenced].map((some) => some.map(({ table }) => table));
     const found = (await subject.ask<LeftGuard>(LEFT, tables)).flatMap(({ table, column, hasColumn, known }) => {
@@ -179,8 +179,6 @@ const left: Check<PostgresSubject> = {
         remedy,
       );
     });
-    return found.length > 0 ? found : ok('No guard is on a table whose fence is gone.');
+    return found.length > 0 ? found : 'No guard is on a table whose fence is gone.';
   },
 };
-
-export const fenceChecks = [columns, guards, left];

@@ -1,87 +1,65 @@
 import { DOCS } from '../../base/errors.js';
 import { CALL_DEFAULTS } from '../../options/options.js';
-import { CALLED_BY_GUARD, CALLED_BY_TRIGGERS, grantExecute, grantUsage } from '../migrations/grants.js';
-import { GUARD } from '../migrations/guard-sql.js';
+import { grantExecute, grantUsage, OWNERS } from '../migrations/grants.js';
 import { identifier } from '../migrations/identifiers.js';
 import { applicationFunctions, objectsIn, versionIn } from '../migrations/packaged.js';
 import { Problem } from '../problem.js';
 import { FROM_PUSH, onlyRole, PUSHED } from '../project/remedies.js';
 import { failedMigrations, resolve } from '../servers/postgres.js';
-import { type Check, type Finding, fault, ok, type PostgresSubject, warning } from './check.js';
+import { type Checks, fault, type PostgresSubject, warning } from './check.js';
 import { fencedOf } from './fences.js';
-
-/** A check of what one query returns. */
-function asking<Row extends object>(
-  name: string,
-  sql: string,
-  values: (subject: PostgresSubject) => readonly unknown[],
-  judge: (rows: Row[], subject: PostgresSubject) => Finding | readonly Finding[],
-): Check<PostgresSubject> {
-  return { name, look: async (subject) => judge(await subject.ask<Row>(sql, values(subject)), subject) };
-}
-
-const STATEMENT_MODE = fault(
-  'A pooler in statement mode is in front of this database, and has no transactions.',
-  'Set pool_mode = transaction, or connect directly.',
-);
-
-/** Must be the first check, because all others run in a transaction. */
-const pooler: Check<PostgresSubject> = {
-  name: 'pooler',
-  essential: true,
-  async look({ database }) {
-    try {
-      const kept = await database.transaction('BEGIN', async (query) => {
-        await query(`SELECT set_config('fenced_lock.doctor', 'here', true)`);
-        return await query(`SELECT WHERE current_setting('fenced_lock.doctor', true) = 'here'`);
-      });
-      return kept.length === 1 ? ok('Transactions keep their connection.') : STATEMENT_MODE;
-    } catch (error) {
-      if (/statement pooling/i.test(String(error))) return STATEMENT_MODE;
-      throw error;
-    }
-  },
-};
 
 const OLDEST = 14;
 
-const version = asking<{ number: string; full: string }>(
-  'version',
-  `SELECT current_setting('server_version_num') AS number, version() AS full`,
-  () => [],
-  ([row]) => {
+export const serverChecks: Checks<PostgresSubject> = {
+  /** Must be the first check, because all others run in a transaction. */
+  async pooler({ database }) {
+    const isKept = await database
+      .transaction('BEGIN', async (query) => {
+        await query(`SELECT set_config('fenced_lock.doctor', 'here', true)`);
+        return await query(`SELECT WHERE current_setting('fenced_lock.doctor', true) = 'here'`);
+      })
+      .then(
+        ({ length }) => length === 1,
+        (error: unknown) => {
+          if (!/statement pooling/i.test(String(error))) throw error;
+        },
+      );
+    if (isKept) return 'Transactions keep their connection.';
+    return fault(
+      'A pooler in statement mode is in front of this database, and has no transactions.',
+      'Set pool_mode = transaction, or connect directly.',
+    );
+  },
+
+  async version({ ask }) {
+    const sql = `SELECT current_setting('server_version_num') AS number, version() AS full`;
+    const [row] = await ask<{ number: string; full: string }>(sql);
     if (row?.full.includes('CockroachDB')) {
       return fault('This is CockroachDB.', 'Use PostgreSQL: its sequences and locks are what the promises rest on.');
     }
     const major = Math.floor(Number(row?.number) / 10_000);
-    if (major >= OLDEST) return ok(`PostgreSQL ${major}.`);
-    return fault(
-      `PostgreSQL ${major} is older than ${OLDEST}.`,
-      `Upgrade the server to PostgreSQL ${OLDEST} or later.`,
-    );
+    if (major >= OLDEST) return `PostgreSQL ${major}.`;
+    const remedy = `Upgrade the server to PostgreSQL ${OLDEST} or later.`;
+    return fault(`PostgreSQL ${major} is older than ${OLDEST}.`, remedy);
   },
-);
 
-const writable = asking<{ standby: boolean; read_only: boolean }>(
-  'writable',
-  `SELECT pg_is_in_recovery() AS standby,
-     (SELECT reset_val = 'on' FROM pg_settings WHERE name = 'default_transaction_read_only') AS read_only`,
-  () => [],
-  ([row]) => {
+  async writable({ ask }) {
+    const [row] = await ask<{ standby: boolean; read_only: boolean }>(
+      `SELECT pg_is_in_recovery() AS standby,
+         (SELECT reset_val = 'on' FROM pg_settings WHERE name = 'default_transaction_read_only') AS read_only`,
+    );
     if (row?.standby) return fault('This server is a standby: it only reads.', 'Connect to the primary.');
-    if (!row?.read_only) return ok('Writes are possible.');
+    if (!row?.read_only) return 'Writes are possible.';
     const message = 'Transactions are read-only here (default_transaction_read_only).';
     return fault(message, 'Set it to off for this role and database.');
   },
-);
 
-const migrations: Check<PostgresSubject> = {
-  name: 'migrations',
-  async look({ database, migrates, ask }) {
+  async migrations({ database, migrates, ask }) {
     const failed = await failedMigrations(database);
-    if (failed === undefined && !migrates) return ok('This project has none, as with prisma db push.');
+    if (failed === undefined && !migrates) return 'This project has none, as with prisma db push.';
     if (failed !== undefined) {
-      if (failed.length === 0) return ok('No migration has failed.');
+      if (failed.length === 0) return 'No migration has failed.';
       return fault(`Failed and not resolved: ${failed.join(', ')}.`, resolve(failed));
     }
     const [table] = await ask('SELECT FROM pg_tables WHERE schemaname = $1 LIMIT 1', [database.schema]);
@@ -91,13 +69,10 @@ const migrations: Check<PostgresSubject> = {
       `Without migrations: ${PUSHED}. To go over to them: ${FROM_PUSH}`,
     );
   },
-};
 
-const schemas: Check<PostgresSubject> = {
-  name: 'schemas',
-  async look({ project }) {
+  async schemas({ project }) {
     if (project instanceof Problem || !project.datasource?.schemas.includes('fenced_lock')) {
-      return ok('Prisma leaves the schema fenced_lock alone.');
+      return 'Prisma leaves the schema fenced_lock alone.';
     }
     return fault(
       'The datasource lists fenced_lock under `schemas`: prisma migrate dev and db push would drop its tables.',
@@ -115,175 +90,52 @@ const install = ({ migrates, project }: PostgresSubject) => {
     : `npx prisma migrate deploy; if nothing is left to deploy: npx prisma db execute --file ${objects.path}`;
 };
 
-const objects = asking<{ there: boolean; comment: string | null; missing: string[] }>(
-  'objects',
-  `WITH schema AS (SELECT to_regnamespace('fenced_lock')::oid AS id), found(name) AS (
-     SELECT CASE c.relkind WHEN 'S' THEN 'sequence ' ELSE 'table ' END || c.relname FROM pg_class AS c, schema AS s
-       WHERE c.relnamespace = s.id
-     UNION ALL
-     SELECT 'column ' || c.relname || '.' || a.attname
-       FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid, schema AS s
-       WHERE c.relnamespace = s.id AND a.attnum > 0 AND NOT a.attisdropped
-     UNION ALL
-     SELECT 'function ' || p.proname || '(' || oidvectortypes(p.proargtypes) || ')' FROM pg_proc AS p, schema AS s
-       WHERE p.pronamespace = s.id
-   )
-   SELECT s.id IS NOT NULL AS there, obj_description(s.id, 'pg_namespace') AS comment,
-     ARRAY(SELECT n FROM unnest($1::text[]) AS n EXCEPT SELECT name FROM found ORDER BY 1) AS missing
-   FROM schema AS s`,
-  ({ packaged }) => [objectsIn(packaged.sql)],
-  ([row], subject) => {
-    const { migrates, packaged } = subject;
-    if (!row?.there) {
-      // A project that has just begun has no migrations either.
-      const instead = migrates ? '' : '; to begin with migrations instead: npx fenced-lock init';
-      return fault('The schema fenced_lock is not in this database.', `${install(subject)}${instead}`);
-    }
-    const installed = versionIn(row.comment ?? '');
-    if (installed === packaged.version) {
-      if (row.missing.length === 0) return ok(`Version ${installed}, as this package brings.`);
-      return fault(`Missing in the schema fenced_lock: ${row.missing.join(', ')}.`, install(subject));
-    }
-    if (installed !== undefined && installed > packaged.version) {
-      return warning(`Version ${installed} is newer than this package's ${packaged.version}.`, 'Update the package.');
-    }
-    return fault(
-      `Version ${installed ?? 'unknown'} is not this package's ${packaged.version}.`,
-      migrates ? 'npx fenced-lock upgrade, then npx prisma migrate deploy' : PUSHED,
-    );
-  },
-);
-
-const epoch: Check<PostgresSubject> = {
-  name: 'epoch',
-  async look({ ask, database, fix }) {
-    const unlogged = `SELECT FROM pg_class WHERE oid = to_regclass('fenced_lock.epoch') AND relpersistence = 'u'`;
-    if ((await ask(unlogged)).length === 0) {
-      return fault(
-        'The table of the crash epoch is not UNLOGGED, so it would not show a crash, and a lost COMMIT may be taken for done.',
-        'ALTER TABLE fenced_lock.epoch SET UNLOGGED',
-      );
-    }
-    if (fix) await database.query('SELECT fenced_lock.start_epoch()');
-    return ok('A crash of the server is detected from the first lock on.');
-  },
-};
-
-/** Who may not do what, and the statements that let them. */
-function lacking(role: string, usage: boolean, refused: readonly string[]) {
-  const names = refused.map((each) => each.replace(/^fenced_lock\.|\(.*$/g, ''));
-  return {
-    what: [
-      ...(usage ? [] : ['use the schema fenced_lock']),
-      ...(names.length > 0 ? [`call ${[...new Set(names)].join(', ')}`] : []),
-    ].join(', and may not '),
-    grants: [...(usage ? [] : [grantUsage([role])]), ...(names.length > 0 ? [grantExecute([role], refused)] : [])].join(
-      '; ',
-    ),
-  };
-}
+/** Whether the schema is there, its comment, and which of the objects $1 are not. */
+const OBJECTS = `
+WITH schema AS (SELECT to_regnamespace('fenced_lock')::oid AS id), found(name) AS (
+  SELECT CASE c.relkind WHEN 'S' THEN 'sequence ' ELSE 'table ' END || c.relname FROM pg_class AS c, schema AS s
+    WHERE c.relnamespace = s.id
+  UNION ALL
+  SELECT 'column ' || c.relname || '.' || a.attname
+    FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid, schema AS s
+    WHERE c.relnamespace = s.id AND a.attnum > 0 AND NOT a.attisdropped
+  UNION ALL
+  SELECT 'function ' || p.proname || '(' || oidvectortypes(p.proargtypes) || ')' FROM pg_proc AS p, schema AS s
+    WHERE p.pronamespace = s.id
+)
+SELECT s.id IS NOT NULL AS there, obj_description(s.id, 'pg_namespace') AS comment,
+  ARRAY(SELECT n FROM unnest($1::text[]) AS n EXCEPT SELECT name FROM found ORDER BY 1) AS missing
+FROM schema AS s`;
 
 interface Rights {
   readonly role: string;
+  readonly tables: string;
   readonly usage: boolean;
   readonly refused: readonly string[];
 }
 
-const rights = asking<Rights>(
-  'rights',
-  // Without USAGE, the connected role cannot look the functions up, and cannot call any.
-  `SELECT r.role, r.usage,
-     CASE WHEN r.usage OR r.role <> current_user THEN
-       ARRAY(SELECT f FROM unnest($2::text[]) AS f WHERE NOT has_function_privilege(r.role, to_regprocedure(f), 'EXECUTE') ORDER BY 1)
-     ELSE '{}' END AS refused
-   FROM (SELECT n.role, has_schema_privilege(n.role, 'fenced_lock', 'USAGE') AS usage
-     FROM (SELECT coalesce($1::text, current_user::text) AS role) AS n) AS r`,
-  ({ role, packaged }) => [role, applicationFunctions(packaged.sql)],
-  ([row]) => {
-    const { role, usage, refused } = row as Rights;
-    const { what, grants } = lacking(role, usage, refused);
-    return what === '' ? ok(`The role ${role} may use them.`) : fault(`The role ${role} may not ${what}.`, grants);
-  },
-);
-
 /**
- * Owners of guarded tables that lack a right which the guard needs: $1 where the action of a foreign key writes the table, which
- * is done as the owner, and $2 where the owner makes or attaches partitions, which creates their guard.
+ * Roles that lack a right, of those that `roles` selects. Without USAGE, the connected role cannot look the functions up, and cannot
+ * call any.
  */
-const OWNERS = `
-SELECT pg_get_userbyid(o.id)::text AS role, o.tables, has_schema_privilege(o.id, n.oid, 'USAGE') AS usage, r.refused
-FROM (
-  SELECT c.relowner AS id, bool_or(c.relkind = 'p') AS partitions, bool_or(k.acts) AS acts,
-    string_agg(c.oid::regclass::text, ', ' ORDER BY c.oid::regclass::text) AS tables
-  FROM pg_class AS c CROSS JOIN LATERAL (SELECT EXISTS (
-    SELECT FROM pg_constraint AS f WHERE f.conrelid = c.oid AND f.contype = 'f' AND f.conparentid = 0
-      AND (f.confdeltype IN ('c', 'n', 'd') OR f.confupdtype IN ('c', 'n', 'd'))) AS acts) AS k
-  WHERE EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = c.oid AND t.tgname = '${GUARD}')
-    AND (c.relkind = 'p' OR k.acts)
-  GROUP BY c.relowner
-) AS o
-JOIN pg_namespace AS n ON n.nspname = 'fenced_lock'
-CROSS JOIN LATERAL (SELECT ARRAY(SELECT p.oid::regprocedure::text FROM pg_proc AS p WHERE p.pronamespace = n.oid
-  AND (o.acts AND p.proname = ANY ($1::text[]) OR o.partitions AND p.proname = ANY ($2::text[]))
-  AND NOT has_function_privilege(o.id, p.oid, 'EXECUTE') ORDER BY 1) AS refused) AS r
-WHERE r.refused <> '{}' OR NOT has_schema_privilege(o.id, n.oid, 'USAGE')
-ORDER BY 1`;
+const lacking = (roles: string) => `
+SELECT * FROM (
+  SELECT r.role, r.tables, r.usage, CASE WHEN r.usage OR r.role <> current_user THEN ARRAY(
+    SELECT f FROM unnest(r.functions) AS f WHERE NOT has_function_privilege(r.role, to_regprocedure(f), 'EXECUTE') ORDER BY 1
+  ) ELSE '{}' END AS refused
+  FROM (SELECT s.*, has_schema_privilege(s.role, 'fenced_lock', 'USAGE') AS usage FROM (${roles}) AS s) AS r
+) AS l WHERE NOT l.usage OR l.refused <> '{}' ORDER BY l.role`;
 
-const owners = asking<Rights & { tables: string }>(
-  'owners',
-  OWNERS,
-  () => [CALLED_BY_GUARD, CALLED_BY_TRIGGERS],
-  (rows) => {
-    if (rows.length === 0) return ok('The owners of guarded tables may run the guard.');
-    return rows.map(({ role, tables, usage, refused }) => {
-      const { what, grants } = lacking(role, usage, refused);
-      const runs = `Cascades of foreign keys and new partitions run the guard of ${tables} as the owner ${role}`;
-      return fault(`${runs}, who may not ${what}.`, grants);
-    });
-  },
-);
-
-/** Roles that may lock because everybody may. Superusers and those who own the schema may in any case. */
-const everybody = asking<{ name: string }>(
-  'everybody',
-  `SELECT r.rolname::text AS name FROM pg_roles AS r JOIN pg_namespace AS n ON n.nspname = 'fenced_lock'
-   WHERE r.rolcanlogin AND NOT pg_has_role(r.oid, n.nspowner, 'MEMBER') AND r.rolname <> coalesce($1::text, current_user::text)
-     AND has_database_privilege(r.oid, current_database(), 'CONNECT')
-     AND has_schema_privilege('public', n.oid, 'USAGE') AND EXISTS (SELECT FROM pg_proc AS p
-       WHERE p.pronamespace = n.oid AND p.proname = 'admit' AND has_function_privilege('public', p.oid, 'EXECUTE'))
-   ORDER BY 1 LIMIT 5`,
-  ({ role }) => [role],
-  (rows, { migrates }) => {
-    if (rows.length === 0) return ok('No other role may lock without having been given the right.');
-    return warning(
-      `Everybody who may connect may lock, also ${rows.map(({ name }) => identifier(name)).join(', ')}: such a role can hold up ` +
-        'each key, end the handles of others, and mark their jobs as done.',
-      onlyRole(migrates),
-    );
-  },
-);
-
-/** A role with this right can write fenced rows without a lock, whatever the guard's policy. */
-const override = asking<{ grantee: string | null }>(
-  'override',
-  `SELECT r.rolname::text AS grantee
-   FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-   CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a
-   LEFT JOIN pg_roles AS r ON r.oid = a.grantee
-   WHERE p.oid = to_regprocedure('fenced_lock.override(text)') AND a.grantee <> p.proowner
-     AND (r.oid IS NULL OR NOT pg_has_role(r.oid, n.nspowner, 'MEMBER'))
-   ORDER BY 1`,
-  () => [],
-  (rows) => {
-    if (rows.length === 0) return ok('Kept for the owner of the schema.');
-    return rows.map(({ grantee }) =>
-      fault(
-        `${grantee === null ? 'Every role' : `The role ${grantee}`} may call override(), and so write fenced rows without a lock.`,
-        `REVOKE EXECUTE ON FUNCTION fenced_lock.override(text) FROM ${grantee === null ? 'PUBLIC' : identifier(grantee)}`,
-      ),
-    );
-  },
-);
+/** What a role may not do, as a fault, with the statements that let it. */
+function refusal({ role, usage, refused }: Rights, who: string) {
+  const names = [...new Set(refused.map((each) => each.replace(/^fenced_lock\.|\(.*$/g, '')))];
+  const what = [
+    ...(usage ? [] : ['use the schema fenced_lock']),
+    ...(names.length ? [`call ${names.join(', ')}`] : []),
+  ];
+  const grants = [...(usage ? [] : [grantUsage([role])]), ...(names.length ? [grantExecute([role], refused)] : [])];
+  return fault(`${who} may not ${what.join(', and may not ')}.`, grants.join('; '));
+}
 
 /** A value of `setting` under `least` milliseconds is reported. */
 const LIMITS = [
@@ -309,19 +161,112 @@ const LIMITS = [
 ] as const;
 const SETTINGS = LIMITS.map(({ setting }) => setting);
 
-/** Sets, for the transaction, what is set for the role $1 and for the database. The role's settings come last, and win. */
+/**
+ * Sets, for the transaction, what is set for the role $1 and for the database, in place of what is set for the connected role. The
+ * role's settings come last, and win.
+ */
 const AS_ROLE = `
 SELECT set_config(c.name, c.value, true) FROM (
-  SELECT split_part(e.entry, '=', 1) AS name, split_part(e.entry, '=', 2) AS value
+  SELECT name, boot_val AS value, 0 AS rank FROM pg_settings WHERE source IN ('user', 'database user', 'client')
+  UNION ALL
+  SELECT split_part(e.entry, '=', 1), split_part(e.entry, '=', 2), 1 + 2 * (s.setrole <> 0)::int + (s.setdatabase <> 0)::int
   FROM pg_db_role_setting AS s, unnest(s.setconfig) AS e(entry)
   WHERE s.setrole IN (0, (SELECT oid FROM pg_roles WHERE rolname = $1))
     AND s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
-  ORDER BY s.setrole <> 0, s.setdatabase <> 0
+  ORDER BY rank
 ) AS c WHERE c.name = ANY ($2::text[])`;
 
-const timeouts: Check<PostgresSubject> = {
-  name: 'timeouts',
-  async look({ database, role }) {
+export const objectChecks: Checks<PostgresSubject> = {
+  async objects(subject) {
+    const { ask, migrates, packaged } = subject;
+    const [row] = await ask<{ there: boolean; comment: string | null; missing: string[] }>(OBJECTS, [
+      objectsIn(packaged.sql),
+    ]);
+    if (!row?.there) {
+      // A project that has just begun has no migrations either.
+      const instead = migrates ? '' : '; to begin with migrations instead: npx fenced-lock init';
+      return fault('The schema fenced_lock is not in this database.', `${install(subject)}${instead}`);
+    }
+    const installed = versionIn(row.comment ?? '');
+    if (installed === packaged.version) {
+      if (row.missing.length === 0) return `Version ${installed}, as this package brings.`;
+      return fault(`Missing in the schema fenced_lock: ${row.missing.join(', ')}.`, install(subject));
+    }
+    if (installed !== undefined && installed > packaged.version) {
+      return warning(`Version ${installed} is newer than this package's ${packaged.version}.`, 'Update the package.');
+    }
+    return fault(
+      `Version ${installed ?? 'unknown'} is not this package's ${packaged.version}.`,
+      migrates ? 'npx fenced-lock upgrade, then npx prisma migrate deploy' : PUSHED,
+    );
+  },
+
+  async epoch({ ask, database, fix }) {
+    const unlogged = `SELECT FROM pg_class WHERE oid = to_regclass('fenced_lock.epoch') AND relpersistence = 'u'`;
+    if ((await ask(unlogged)).length === 0) {
+      return fault(
+        'The table of the crash epoch is not UNLOGGED, so it would not show a crash, and a lost COMMIT may be taken for done.',
+        'ALTER TABLE fenced_lock.epoch SET UNLOGGED',
+      );
+    }
+    if (fix) await database.query('SELECT fenced_lock.start_epoch()');
+    return 'A crash of the server is detected from the first lock on.';
+  },
+
+  async rights({ ask, role, packaged }) {
+    const one = lacking(`SELECT coalesce($1::text, current_user::text) AS role, '' AS tables, $2::text[] AS functions`);
+    const [lack] = await ask<Rights>(one, [role, applicationFunctions(packaged.sql)]);
+    return lack === undefined ? 'The role may use them.' : refusal(lack, `The role ${lack.role}`);
+  },
+
+  /** Roles that may lock because everybody may. Superusers and those who own the schema may in any case. */
+  async everybody({ ask, role, migrates }) {
+    const others = await ask<{ name: string }>(
+      `SELECT r.rolname::text AS name FROM pg_roles AS r JOIN pg_namespace AS n ON n.nspname = 'fenced_lock'
+       WHERE r.rolcanlogin AND NOT pg_has_role(r.oid, n.nspowner, 'MEMBER') AND r.rolname <> coalesce($1::text, current_user::text)
+         AND has_database_privilege(r.oid, current_database(), 'CONNECT')
+         AND has_schema_privilege('public', n.oid, 'USAGE') AND EXISTS (SELECT FROM pg_proc AS p
+           WHERE p.pronamespace = n.oid AND p.proname = 'admit' AND has_function_privilege('public', p.oid, 'EXECUTE'))
+       ORDER BY 1 LIMIT 5`,
+      [role],
+    );
+    if (others.length === 0) return 'No other role may lock without having been given the right.';
+    return warning(
+      `Everybody who may connect may lock, also ${others.map(({ name }) => identifier(name)).join(', ')}: such a role can hold up ` +
+        'each key, end the handles of others, and mark their jobs as done.',
+      onlyRole(migrates),
+    );
+  },
+
+  async owners({ ask }) {
+    const lacks = await ask<Rights>(lacking(OWNERS));
+    if (lacks.length === 0) return 'The owners of guarded tables may run the guard.';
+    const runs = 'Cascades of foreign keys and new partitions run the guard of';
+    return lacks.map((lack) => refusal(lack, `${runs} ${lack.tables} as the owner ${lack.role}, who`));
+  },
+
+  /** A role with this right can write fenced rows without a lock, whatever the guard's policy. */
+  async override({ ask }) {
+    const others = await ask<{ grantee: string | null }>(
+      `SELECT r.rolname::text AS grantee
+       FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+       CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a
+       LEFT JOIN pg_roles AS r ON r.oid = a.grantee
+       WHERE p.oid = to_regprocedure('fenced_lock.override(text)') AND a.grantee <> p.proowner
+         AND (r.oid IS NULL OR NOT pg_has_role(r.oid, n.nspowner, 'MEMBER'))
+       ORDER BY 1`,
+    );
+    if (others.length === 0) return 'Kept for the owner of the schema.';
+    return others.map(({ grantee }) => {
+      const [who, from] = grantee === null ? ['Every role', 'PUBLIC'] : [`The role ${grantee}`, identifier(grantee)];
+      return fault(
+        `${who} may call override(), and so write fenced rows without a lock.`,
+        `REVOKE EXECUTE ON FUNCTION fenced_lock.override(text) FROM ${from}`,
+      );
+    });
+  },
+
+  async timeouts({ database, role }) {
     const rows = await database.transaction('BEGIN READ ONLY', async (query) => {
       if (role !== undefined) await query(AS_ROLE, [role, SETTINGS]);
       const sql = 'SELECT name, setting FROM pg_settings WHERE name = ANY ($1::text[])';
@@ -333,16 +278,17 @@ const timeouts: Check<PostgresSubject> = {
       if (ms === 0 || ms >= least) return [];
       return report(`${setting} is ${ms} ms: ${because}.`, `ALTER ROLE … SET ${setting} = '${least}ms' or more, or 0`);
     });
-    return short.length > 0 ? short : ok('None that is too short.');
+    return short.length > 0 ? short : 'None that is too short.';
   },
 };
 
 const SEQUENCE = 'AS bigint INCREMENT 1 CACHE 1 NO CYCLE, LOGGED';
+/** No lock has drawn a token above this: at a million a second, it would take 285 years. */
+const BEYOND = 2n ** 53n;
+const BY_HAND = `${DOCS}operators.md#a-fence-that-no-lock-has-set`;
 
-const sequence: Check<PostgresSubject> = {
-  name: 'sequence',
-  essential: true,
-  async look({ ask, database, fix }) {
+export const sequenceChecks: Checks<PostgresSubject> = {
+  async sequence({ ask, database, fix }) {
     const [row] = await ask<{ is: string }>(
       `SELECT format('AS %s INCREMENT %s CACHE %s %s, %s', s.seqtypid::regtype, s.seqincrement, s.seqcache,
          CASE WHEN s.seqcycle THEN 'CYCLE' ELSE 'NO CYCLE' END, CASE c.relpersistence WHEN 'p' THEN 'LOGGED' ELSE 'UNLOGGED' END
@@ -350,7 +296,7 @@ const sequence: Check<PostgresSubject> = {
        FROM pg_class AS c JOIN pg_sequence AS s ON s.seqrelid = c.oid WHERE c.oid = to_regclass('fenced_lock.token')`,
     );
     const { is = 'no sequence' } = row ?? {};
-    if (is === SEQUENCE) return ok('CACHE 1, NO CYCLE, by 1.');
+    if (is === SEQUENCE) return 'CACHE 1, NO CYCLE, by 1.';
     const logged = is.endsWith('UNLOGGED') ? '; ALTER SEQUENCE fenced_lock.token SET LOGGED' : '';
     const mend = `ALTER SEQUENCE fenced_lock.token AS bigint NO MAXVALUE INCREMENT 1 CACHE 1 NO CYCLE${logged}`;
     const must = `and must be ${SEQUENCE}`;
@@ -359,17 +305,10 @@ const sequence: Check<PostgresSubject> = {
       return fault(message, `doctor --fix, or ${mend}`);
     }
     await database.query(mend);
-    return ok(`Repaired: fenced_lock.token was ${is}, ${must}.`);
+    return `Repaired: fenced_lock.token was ${is}, ${must}.`;
   },
-};
 
-/** No lock has drawn a token above this: at a million a second, it would take 285 years. */
-const BEYOND = 2n ** 53n;
-const BY_HAND = `${DOCS}operators.md#a-fence-that-no-lock-has-set`;
-
-const position: Check<PostgresSubject> = {
-  name: 'sequence position',
-  async look(subject) {
+  async 'sequence position'(subject) {
     const { ask, database, fix } = subject;
     const fenced = fencedOf(subject);
     const columns = await ask<{ table: string; column: string }>(
@@ -394,7 +333,7 @@ const position: Check<PostgresSubject> = {
       const message = `The sequence is at ${last}, which no lock has reached. When it ends, no lock can be taken.`;
       return fault(message, `Set it back: ${BY_HAND}`);
     }
-    if (highest <= last) return ok(`At ${last}, and no higher token is in use.`);
+    if (highest <= last) return `At ${last}, and no higher token is in use.`;
     const behind = `The sequence is at ${last}, and token ${highest} is in use in ${where}`;
     if (highest > BEYOND) {
       const message = `${behind}, which no lock has drawn: a lock that writes its row is refused.`;
@@ -414,12 +353,6 @@ const position: Check<PostgresSubject> = {
         highest.toString(),
       ]);
     });
-    return ok(`${behind}: set forward.`);
+    return `${behind}: set forward.`;
   },
 };
-
-const essential = (check: Check<PostgresSubject>) => ({ ...check, essential: true });
-
-export const serverChecks = [pooler, essential(version), essential(writable), migrations, schemas];
-export const objectChecks = [essential(objects), epoch, rights, everybody, owners, override, timeouts];
-export const sequenceChecks = [sequence, position];

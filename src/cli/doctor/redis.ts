@@ -5,7 +5,7 @@ import { Reply } from '../../base/reply.js';
 import type { Claim, LeaseStore } from '../../waiting/store.js';
 import { messageOf } from '../problem.js';
 import type { Info } from '../servers/redis.js';
-import { type Check, type Finding, fault, ok, warning } from './check.js';
+import { type Checks, fault, warning } from './check.js';
 
 /** What the checks of Redis need. */
 interface RedisSubject {
@@ -22,54 +22,46 @@ const NEARLY_FULL = 0.9;
 const LEASE_TIME = 5_000;
 const HEARD_WITHIN = 2_000;
 
-/** A check of the fields of INFO. */
-const ofInfo = (name: string, look: (field: (name: string) => string | undefined) => Finding): Check<RedisSubject> => ({
-  name,
-  essential: name === 'version' || name === 'role',
-  look: async ({ info }) => look((field) => info.get(field)),
-});
-
-const infoChecks = [
-  ofInfo('version', (field) => {
-    const valkey = field('valkey_version');
-    if (valkey !== undefined) return ok(`Valkey ${valkey}.`);
-    const text = field('redis_version') ?? '';
+export const redisChecks: Checks<RedisSubject> = {
+  async version({ info }) {
+    const valkey = info.get('valkey_version');
+    if (valkey !== undefined) return `Valkey ${valkey}.`;
+    const text = info.get('redis_version') ?? '';
     const [major = 0, minor = 0] = text.split('.').map(Number);
-    if (major > 6 || (major === 6 && minor >= 2)) return ok(`Redis ${text}.`);
+    if (major > 6 || (major === 6 && minor >= 2)) return `Redis ${text}.`;
     const message = `Redis ${text || 'of an unknown version'} is older than 6.2.`;
     return fault(message, 'Upgrade the server to Redis 6.2 or later.');
-  }),
-  ofInfo('role', (field) => {
-    if (field('cluster_enabled') === '1') {
-      return ok('A node of a Cluster: the application needs new Cluster([…]), since one server is refused most keys.');
+  },
+
+  async role({ info }) {
+    if (info.get('cluster_enabled') === '1') {
+      return 'A node of a Cluster: the application needs new Cluster([…]), since one server is refused most keys.';
     }
-    if (field('role') !== 'slave') return ok('Writes are possible.');
+    if (info.get('role') !== 'slave') return 'Writes are possible.';
     return fault('This server is a read-only replica.', 'Connect to the primary, or through Sentinel.');
-  }),
-  ofInfo('memory', (field) => {
-    const [used, most] = [Number(field('used_memory')), Number(field('maxmemory') ?? 0)];
-    if (most === 0) return ok('No maxmemory.');
+  },
+
+  async memory({ info }) {
+    const [used, most] = [Number(info.get('used_memory')), Number(info.get('maxmemory') ?? 0)];
+    if (most === 0) return 'No maxmemory.';
     const share = `${Math.round((100 * used) / most)} % of maxmemory is used.`;
-    if (field('maxmemory_policy') !== 'noeviction' || used < most * NEARLY_FULL) return ok(share);
+    if (info.get('maxmemory_policy') !== 'noeviction' || used < most * NEARLY_FULL) return share;
     const remedy = 'Raise maxmemory, or give the locks a server of their own.';
     if (used < most) return warning(share, remedy);
     return fault(`${share} A caller that has to wait for a lock gets no place in the queue.`, remedy);
-  }),
-  ofInfo('eviction', (field) => {
-    const policy = field('maxmemory_policy') ?? 'noeviction';
-    if (policy === 'noeviction') return ok('maxmemory-policy is noeviction.');
+  },
+
+  async eviction({ info }) {
+    const policy = info.get('maxmemory_policy') ?? 'noeviction';
+    if (policy === 'noeviction') return 'maxmemory-policy is noeviction.';
     return warning(
       `maxmemory-policy is ${policy}: with memory short, leases are evicted, and their work is rolled back.`,
       'Set it to noeviction, or give the locks a server of their own.',
     );
-  }),
-];
+  },
 
-/** Runs what a lock needs, on a key that nobody holds. */
-const scripts: Check<RedisSubject> = {
-  name: 'scripts',
-  essential: true,
-  async look({ silent: store, key }) {
+  /** Runs what a lock needs, on a key that nobody holds. */
+  async scripts({ silent: store, key }) {
     const [claim, contender] = [claimOf(key), claimOf(key)];
     try {
       await store.acquire(claim);
@@ -79,20 +71,15 @@ const scripts: Check<RedisSubject> = {
       await store.transfer(claim, contender.holder);
       await store.force(key, contender.holder);
       await behindHolder(store, key, () => Promise.resolve());
-      return ok('A lock was taken, extended and released.');
+      return 'A lock was taken, extended and released.';
     } catch (error) {
-      return fault(
-        `A lock was refused: ${messageOf(error)}.`,
-        `See "Hardening" in ${DOCS}topologies.md, and ${DOCS}rights.md.`,
-      );
+      const remedy = `See "Hardening" in ${DOCS}topologies.md, and ${DOCS}rights.md.`;
+      return fault(`A lock was refused: ${messageOf(error)}.`, remedy);
     }
   },
-};
 
-/** Whether a process that waits receives the wake-up of a release. */
-const wakeUps: Check<RedisSubject> = {
-  name: 'wake-ups',
-  async look({ store, key }) {
+  /** Whether a process that waits receives the wake-up of a release. */
+  async 'wake-ups'({ store, key }) {
     const remedy = "let the application use wake: 'poll'.";
     try {
       const heard = new Reply<void>();
@@ -103,21 +90,18 @@ const wakeUps: Check<RedisSubject> = {
         return await within(heard.promise, HEARD_WITHIN);
       });
       watch.close();
-      if (answer !== OVERDUE) return ok('The wake-up of a release arrived.');
+      if (answer !== OVERDUE) return 'The wake-up of a release arrived.';
     } catch (error) {
       return warning(`Wake-ups were refused: ${messageOf(error)}.`, `See ${DOCS}rights.md, or ${remedy}`);
     }
     const message = 'A release was published, but its wake-up did not arrive.';
     return warning(message, `Connect to the server itself, or ${remedy}`);
   },
-};
 
-/** Whether the names of those who wait can be read (LRANGE). Only people need them. */
-const views: Check<RedisSubject> = {
-  name: 'views',
-  async look({ silent: store, key }) {
+  /** Whether the names of those who wait can be read (LRANGE). Only people need them. */
+  async views({ silent: store, key }) {
     const { waiters } = await behindHolder(store, key, () => store.inspect(key, 1));
-    if (waiters !== undefined) return ok('Who waits can be shown.');
+    if (waiters !== undefined) return 'Who waits can be shown.';
     const message = 'The names of who waits cannot be shown. Locks work without.';
     return warning(message, `Grant +lrange to this user, as ${DOCS}rights.md says.`);
   },
@@ -135,5 +119,3 @@ async function behindHolder<T>(store: LeaseStore, key: string, work: (holder: Cl
 }
 
 const claimOf = (key: string): Claim => ({ key, holder: randomUUID(), leaseTime: LEASE_TIME });
-
-export const redisChecks = [...infoChecks, scripts, wakeUps, views];

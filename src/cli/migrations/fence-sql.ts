@@ -1,16 +1,17 @@
-import { createGuards, dropGuards } from './guard-sql.js';
+import { guardFamilies } from './guard-sql.js';
 import { identifier, type Table, tableName } from './identifiers.js';
 
 /** How the guard treats a writer without a token. `none`: no guard. */
 export const POLICIES = ['allow', 'require', 'prove', 'none'] as const;
 export type Policy = (typeof POLICIES)[number];
 
-/** A table that gets a fence. */
+/** What is changed of a table. */
 export interface FencedTable {
   readonly table: Table;
-  /** The fence's column. `add`: it is made where it is not there, as it is after `prisma db push`. */
+  /** The fence's column. */
   readonly column: string;
-  readonly add: boolean;
+  /** Whether the column is made, where it is not there, as it is after `prisma db push`; or removed. */
+  readonly alter: 'ADD' | 'DROP' | undefined;
   /** `undefined`: the guard is not changed. `none`: it is removed. */
   readonly guard: Policy | undefined;
 }
@@ -24,36 +25,22 @@ SET LOCAL statement_timeout = '1min';
 `;
 
 /**
- * The migration that adds fences. `fenced` are the tables of other models with a fence, which stay as they are. The default is
- * a constant, so Postgres does not rewrite the rows, and they need no backfill.
+ * The migration that adds or removes fences. `fenced` are the tables of other models with a fence, which stay as they are. The
+ * default is a constant, so Postgres does not rewrite the rows, and they need no backfill.
  */
-export function addFences(fences: readonly FencedTable[], fenced: readonly Table[]): string {
-  const columns = fences
-    .filter(({ add }) => add)
-    .map(
-      ({ table, column }) =>
-        `ALTER TABLE ${tableName(table)} ADD COLUMN IF NOT EXISTS ${identifier(column)} BIGINT NOT NULL DEFAULT 0;`,
-    );
-  const guarded = fences.flatMap(({ table, column, guard }) =>
-    guard === undefined || guard === 'none' ? [] : { table, column, policy: guard },
+export function fenceScript(changed: readonly FencedTable[], fenced: readonly Table[]): string {
+  const guards = changed.flatMap(({ table, column, guard }) =>
+    guard === undefined ? [] : { table, column, policy: guard },
   );
-  const bare = fences.filter(({ guard }) => guard === 'none').map(({ table }) => table);
-  return script([...columns, ...createGuards(guarded, fenced), ...dropGuards(bare, fenced)]);
+  const columns = (wanted: 'ADD' | 'DROP', statement: (column: string) => string) =>
+    changed
+      .filter(({ alter }) => alter === wanted)
+      .map(({ table, column }) => `ALTER TABLE ${tableName(table)} ${statement(identifier(column))};`);
+  const parts = [
+    HEAD,
+    ...columns('ADD', (column) => `ADD COLUMN IF NOT EXISTS ${column} BIGINT NOT NULL DEFAULT 0`),
+    ...guardFamilies(guards, fenced),
+    ...columns('DROP', (column) => `DROP COLUMN ${column}`),
+  ];
+  return `${parts.join('\n')}\n`;
 }
-
-/** The migration that removes fences. `fenced` are the tables of other models with a fence, which stay as they are. */
-export function removeFences(
-  fences: readonly { table: Table; column: string | undefined }[],
-  fenced: readonly Table[],
-): string {
-  const guards = dropGuards(
-    fences.map(({ table }) => table),
-    fenced,
-  );
-  const columns = fences.flatMap(({ table, column }) =>
-    column === undefined ? [] : `ALTER TABLE ${tableName(table)} DROP COLUMN ${identifier(column)};`,
-  );
-  return script([...guards, ...columns]);
-}
-
-const script = (parts: readonly string[]) => `${[HEAD, ...parts].join('\n')}\n`;

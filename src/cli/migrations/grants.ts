@@ -25,7 +25,7 @@ ${grantToOwners()}`;
 }
 
 /** What the guard calls as the role that writes. docs/rights.md names the same. */
-export const CALLED_BY_GUARD = [
+const CALLED_BY_GUARD = [
   'check_writer',
   'detail',
   'fence_without_token',
@@ -33,15 +33,35 @@ export const CALLED_BY_GUARD = [
   'is_overridden',
   'refuse_stale',
 ];
-
 /** What the triggers of the guard call. Who makes or attaches a partition creates them there. */
-export const CALLED_BY_TRIGGERS = ['guard', 'guard_truncate'];
+const CALLED_BY_TRIGGERS = ['guard', 'guard_truncate'];
+const names = (functions: readonly string[]) => `ARRAY[${functions.map(literal).join(', ')}]`;
 
 /**
- * Lets the owners of guarded tables run the guard, and create it on partitions, where not everybody may. The owners are those of the database that the
- * script is applied to: schema and migrations do not name them. The arguments of the functions are those of the version that is
- * there. What the migrating role may not grant is in docs/rights.md.
+ * The owners of guarded tables, but for who may act as the owner of fenced_lock, and the functions that the guard calls as them. These
+ * are of the version that is there. The owners are those of the database: schema and migrations do not name them.
  */
+export const OWNERS = `
+        SELECT o.role, o.keeper, o.tables, ARRAY(
+            SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc AS p
+            WHERE p.pronamespace OPERATOR(pg_catalog.=) o.home AND (
+                p.proname::pg_catalog.text OPERATOR(pg_catalog.=) ANY (${names(CALLED_BY_GUARD)})
+                OR o.partitions AND p.proname::pg_catalog.text OPERATOR(pg_catalog.=) ANY (${names(CALLED_BY_TRIGGERS)}))
+        ) AS functions
+        FROM (
+            SELECT pg_catalog.pg_get_userbyid(c.relowner)::pg_catalog.text AS role, n.oid AS home, n.nspowner AS keeper,
+                pg_catalog.string_agg(c.oid::pg_catalog.regclass::pg_catalog.text, ', ')
+                    FILTER (WHERE NOT c.relispartition) AS tables,
+                pg_catalog.bool_or(c.relkind OPERATOR(pg_catalog.=) 'p') AS partitions
+            FROM pg_catalog.pg_namespace AS n
+            JOIN pg_catalog.pg_trigger AS t ON t.tgname::pg_catalog.text OPERATOR(pg_catalog.=) ${literal(GUARD)}
+            JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid
+            WHERE n.nspname::pg_catalog.text OPERATOR(pg_catalog.=) 'fenced_lock'
+                AND NOT pg_catalog.pg_has_role(c.relowner, n.nspowner, 'USAGE')
+            GROUP BY c.relowner, n.oid, n.nspowner
+        ) AS o`;
+
+/** Lets the owners of guarded tables run the guard. What the migrating role may not grant is in docs/rights.md. */
 export function grantToOwners(): string {
   return `-- The action of a foreign key, such as a cascade, runs the guard of a table as the owner of the table, and a new partition gets
 -- the guard from the owner who makes it. Where another role owns fenced_lock, that owner needs these rights.
@@ -49,26 +69,12 @@ DO ${dollarQuoted(`
 DECLARE
     granted record;
 BEGIN
-    FOR granted IN
-        SELECT DISTINCT pg_catalog.pg_get_userbyid(c.relowner) AS owner, (
-            SELECT pg_catalog.string_agg(p.oid::pg_catalog.regprocedure::pg_catalog.text, ', ')
-            FROM pg_catalog.pg_proc AS p
-            WHERE p.pronamespace OPERATOR(pg_catalog.=) n.oid AND (p.proname::pg_catalog.text OPERATOR(pg_catalog.=) ANY (
-                ARRAY[${CALLED_BY_GUARD.map(literal).join(', ')}])
-                OR c.relkind OPERATOR(pg_catalog.=) 'p' AND p.proname::pg_catalog.text OPERATOR(pg_catalog.=) ANY (
-                ARRAY[${CALLED_BY_TRIGGERS.map(literal).join(', ')}]))
-        ) AS functions
-        FROM pg_catalog.pg_namespace AS n
-        JOIN pg_catalog.pg_proc AS g ON g.pronamespace OPERATOR(pg_catalog.=) n.oid
-            AND g.proname::pg_catalog.text OPERATOR(pg_catalog.=) 'guard'
-        JOIN pg_catalog.pg_trigger AS t ON t.tgfoid OPERATOR(pg_catalog.=) g.oid
-            AND t.tgname::pg_catalog.text OPERATOR(pg_catalog.=) ${literal(GUARD)}
-        JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid
-        WHERE n.nspname::pg_catalog.text OPERATOR(pg_catalog.=) 'fenced_lock'
-            AND NOT pg_catalog.pg_has_role(c.relowner, n.nspowner, 'USAGE') AND pg_catalog.pg_has_role(n.nspowner, 'USAGE')
+    FOR granted IN${OWNERS}
+        WHERE pg_catalog.pg_has_role(o.keeper, 'USAGE')
     LOOP
-        EXECUTE pg_catalog.format('GRANT USAGE ON SCHEMA fenced_lock TO %I', granted.owner);
-        EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO %I', granted.functions, granted.owner);
+        EXECUTE pg_catalog.format('GRANT USAGE ON SCHEMA fenced_lock TO %I', granted.role);
+        EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO %I',
+            pg_catalog.array_to_string(granted.functions, ', '), granted.role);
     END LOOP;
 END
 `)};

@@ -1,6 +1,5 @@
-import { randomUUID } from 'node:crypto';
-import { chmod, mkdir, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { codeOf, messageOf, Problem } from '../problem.js';
 
 /** A file to be written. If `before` is undefined, the file must not exist. */
@@ -10,29 +9,20 @@ export interface Change {
   readonly after: string;
 }
 
-/**
- * Writes all files or none: each under a temporary name in its folder first, and renamed when all are written. If a
- * rename fails, earlier ones are undone.
- */
+/** Writes all files or none: if one fails, those before it are undone. A link stays one, and a file keeps its mode. */
 export async function write(changes: readonly Change[]): Promise<void> {
   const undo: Array<() => Promise<unknown>> = [];
   try {
-    const ready: Array<{ temporary: string; path: string; before: string | undefined }> = [];
-    for (const { path: given, before, after } of changes) {
-      // The target of a symbolic link is replaced, and the link stays.
-      const path = before === undefined ? given : await realpath(given);
+    for (const { path, before, after } of changes) {
       const made = await mkdir(dirname(path), { recursive: true });
       if (made !== undefined) undo.push(() => rm(made, { recursive: true, force: true }));
-      const temporary = join(dirname(path), `.fenced-lock-${randomUUID()}.tmp`);
-      undo.push(() => rm(temporary, { force: true }));
-      await writeFile(temporary, after, { flag: 'wx' });
-      // chmod, because the umask restricts the mode of a new file.
-      if (before !== undefined) await chmod(temporary, (await stat(path)).mode & 0o777);
-      ready.push({ temporary, path, before });
-    }
-    for (const { temporary, path, before } of ready) {
-      await rename(temporary, path);
-      undo.push(() => (before === undefined ? rm(path, { force: true }) : writeFile(path, before)));
+      if (before === undefined) {
+        await writeFile(path, '', { flag: 'wx' });
+        undo.push(() => rm(path, { force: true }));
+      } else {
+        undo.push(() => writeFile(path, before));
+      }
+      await writeFile(path, after);
     }
   } catch (error) {
     for (const step of undo.reverse()) await step().catch(() => {});

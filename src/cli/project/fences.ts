@@ -16,9 +16,8 @@ export interface Fence {
 
 /** The fence of each model. Its field has the given name, else that of the guard's column, else the default. */
 export function fencesOf({ models, history }: Project, given?: string): Fence[] {
-  const guards = history.guards();
   return models.map((model) => {
-    const guard = guards.get(model.table);
+    const guard = history.guardOf(model.table);
     const name = given ?? model.fields.find(({ column }) => column === guard?.column)?.name ?? DEFAULTS.fenceField;
     const isFence = ({ declared }: SchemaField) => /^BigInt(?![?[\w]).*@default\(\s*0\s*\)/.test(declared);
     const field = model.fields.find((each) => each.name === name && isFence(each));

@@ -17,27 +17,23 @@ const STATEMENTS = new RegExp(
   'gi',
 );
 
-/** The guards of tables, whether their names stand with the default schema or without one. */
-export class GuardedTables {
-  readonly #guards = new Map<string, Guard>();
-
-  /** @param scripts in the order in which they are applied */
-  constructor(scripts: readonly string[]) {
-    for (const { groups = {} } of scripts.flatMap((sql) => [...sql.matchAll(STATEMENTS)])) {
-      const { guarded, column = '', policy = '', unguarded, altered = '', name, schema = '' } = groups;
-      const before = read(guarded ?? unguarded ?? altered);
-      const guard = guarded === undefined ? this.get(before) : { column: column.replaceAll("''", "'"), policy };
-      if (guard === undefined) continue;
-      this.#guards.delete(keyOf(before));
-      if (unguarded !== undefined) continue;
-      const moved = name === undefined ? { ...before, schema: plain(schema) } : { ...before, name: plain(name) };
-      this.#guards.set(keyOf(guarded === undefined ? moved : before), guard);
-    }
+/**
+ * The guard of each table after these scripts, in the order in which they are applied. The names of tables may stand with the default
+ * schema or without one.
+ */
+export function guardsAfter(scripts: readonly string[]): (table: Table) => Guard | undefined {
+  const guards = new Map<string, Guard>();
+  for (const { groups = {} } of scripts.flatMap((sql) => [...sql.matchAll(STATEMENTS)])) {
+    const { guarded, column = '', policy = '', unguarded, altered = '', name, schema = '' } = groups;
+    const before = read(guarded ?? unguarded ?? altered);
+    const guard = guarded === undefined ? guards.get(keyOf(before)) : { column: column.replaceAll("''", "'"), policy };
+    if (guard === undefined) continue;
+    guards.delete(keyOf(before));
+    if (unguarded !== undefined) continue;
+    const moved = name === undefined ? { ...before, schema: plain(schema) } : { ...before, name: plain(name) };
+    guards.set(keyOf(guarded === undefined ? moved : before), guard);
   }
-
-  get(table: Table): Guard | undefined {
-    return this.#guards.get(keyOf(table));
-  }
+  return (table) => guards.get(keyOf(table));
 }
 
 function keyOf({ schema, name }: Table): string {

@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { Context } from '../context.js';
 import { Problem } from '../problem.js';
 import { firstThatExists, readConfig } from './config.js';
-import { History } from './migration-history.js';
+import { type History, readHistory } from './migration-history.js';
 import { type Datasource, readDatasource, readModels, type SchemaModel } from './schema.js';
 
 /** A Prisma project: its schema and its migrations. */
@@ -50,7 +50,7 @@ export async function openProject(context: Context, options: ProjectOptions): Pr
   const folder = datasource ? dirname(datasource.file) : schema.has(place) ? dirname(place) : place;
   const migrations = config?.migrations?.path ?? join(folder, 'migrations');
   context.uses({ config: config?.file ?? null, schema: place, migrations });
-  return { schema, models: readModels(schema), datasource, history: await History.read(context, migrations) };
+  return { schema, models: readModels(schema), datasource, history: await readHistory(context, migrations) };
 }
 
 async function readSchema(context: Context, place: string): Promise<Map<string, string>> {

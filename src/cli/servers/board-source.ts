@@ -1,60 +1,41 @@
 import { sourceOf } from '../../addons/board/client-source.js';
 import type { BoardSource, Health } from '../../addons/board/source.js';
-import { makeObservable } from '../../call/observed.js';
 import type { Context } from '../context.js';
 import { advised, messageOf } from '../problem.js';
-import { findServers, type Locks, openLocks } from './locks.js';
+import { findServers, openLocks } from './locks.js';
 import type { ServerOptions } from './urls.js';
-
-interface Opened {
-  readonly source: BoardSource;
-  close(): Promise<void>;
-}
 
 /** What a board shows of both servers, over connections that are opened when somebody looks. */
 export function boardSource(context: Context, options: ServerOptions, database: string): BoardSource {
-  let opened: Promise<Opened> | undefined;
-  let last: BoardSource | undefined;
   const open = async () => {
-    const locks = await openLocks(context, await findServers(context, options, true), options.keyPrefix, true);
-    return { source: sourceOver(locks), close: locks.close };
+    const locks = await openLocks(context, await findServers(context, options, true), options.keyPrefix);
+    return { ...sourceOf({ $locks: locks }), close: locks.close };
   };
-  const source = async () => {
+  let opened: ReturnType<typeof open> | undefined;
+  const source = () => {
     opened ??= open().catch((error: unknown) => {
       opened = undefined;
       throw new Error(advised(error), { cause: error });
     });
-    last = (await opened).source;
-    return last;
+    return opened;
   };
   return {
     look: async (recent) => (await source()).look(recent),
     forceRelease: async (key, holder) => (await source()).forceRelease(key, holder),
     history: async (key) => (await source()).history(key),
     // The address is known from the URL also where the server cannot be reached.
-    health: async () => ({ ...(await source().then((open) => open.health(), notOpened)), database }),
-    topology: () => last?.topology() ?? [],
+    async health() {
+      const { postgres, redis } = await source().then((opened) => opened.health(), notOpened);
+      return { postgres: { ...postgres, address: database }, redis };
+    },
     rest() {
       opened?.then(({ close }) => close()).catch(() => {});
       opened = undefined;
-      last = undefined;
     },
   };
 }
 
-function sourceOver({ inspect, take, history, observed }: Locks): BoardSource {
-  const forceRelease = async (...given: Parameters<typeof take>) => {
-    const taken = await take(...given);
-    return taken !== undefined && (taken.leaseTaken || taken.ended.length > 0);
-  };
-  const $locks = { inspect, forceRelease, history };
-  makeObservable($locks, observed);
-  return sourceOf({ $locks });
-}
-
 function notOpened(error: unknown): Health {
-  const message = `${messageOf(error)}.`;
-  const server = message.startsWith('PostgreSQL') ? 'postgres' : 'redis';
-  const remedy = 'Check the server and its URL.';
-  return { findings: [{ server, check: 'connection', status: 'fault', message, remedy }] };
+  const findings = [{ message: `${messageOf(error)}.`, remedy: 'Check the server and its URL.' }];
+  return { postgres: { address: '', role: 'database', status: 'not connected', healthy: false, findings }, redis: [] };
 }

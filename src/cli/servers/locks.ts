@@ -1,33 +1,35 @@
 import { assembleLocks, storeOf } from '../../assemble.js';
 import { LockTimeoutError, LockUnavailableError, NotInstalledError } from '../../base/errors.js';
-import type { Observed } from '../../call/observed.js';
+import { makeObservable } from '../../call/observed.js';
 import { type Taken, TOKEN_RAISED, take } from '../../call/operators.js';
 import { lockClient } from '../../client.js';
 import { poolDatabase, queryOver } from '../../connection/pool-database.js';
 import { Fencing } from '../../fencing/fencing.js';
-import { DEFAULTS, type RedisLike, type SeenState } from '../../options/options.js';
+import { DEFAULTS, type RedisLike } from '../../options/options.js';
 import { resolveOptions } from '../../options/resolve.js';
 import type { LeaseStore } from '../../waiting/store.js';
 import type { Asked, Context } from '../context.js';
 import { messageOf, Problem } from '../problem.js';
 import { visible } from '../visible.js';
-import { type PostgresPlace, type PostgresServer, postgresAt, refused } from './postgres.js';
+import { PostgresServer, refused } from './postgres.js';
 import { connectRedis, RedisServer, WITHIN } from './redis.js';
 import { remedyFor, saidByRedis } from './remedy.js';
 import { type ServerOptions, urlOf } from './urls.js';
 
-/** The operators of the client, over connections of the command's own. They reject with a Problem if a server refuses. */
-export interface Locks
-  extends Pick<ReturnType<typeof lockClient>['methods']['$locks'], 'inspect' | 'list' | 'history'> {
-  take(key: string, seen?: SeenState): Promise<Taken | undefined>;
-  readonly observed: Observed;
+/**
+ * The operators of the client, over connections of the command's own, which the board can observe. They reject with a Problem if a
+ * server refuses.
+ */
+export interface Locks extends Omit<ReturnType<typeof lockClient>['methods']['$locks'], 'close'> {
+  /** As `forceRelease`, and says what was done. */
+  take(key: string): Promise<Taken | undefined>;
   close(): Promise<void>;
 }
 
 /** Both servers, as the URLs name them. */
 export interface Servers {
   readonly asked: Required<Asked>;
-  readonly postgres: PostgresPlace;
+  readonly postgres: PostgresServer;
   readonly redis: readonly RedisServer[];
 }
 
@@ -40,31 +42,29 @@ export function storeOver(redis: RedisServer['client'], keyPrefix: string, wake?
   return storeOf(optionsOf([redis], keyPrefix, wake), () => {});
 }
 
-/** Finds both servers, without connecting to them. @throws Problem for a URL that is missing or cannot be read. */
+/** Finds both servers, without connecting to them. @param lasting whether connections that are lost are made again. @throws Problem for a URL that is missing or cannot be read. */
 export async function findServers(context: Context, options: ServerOptions, lasting = false): Promise<Servers> {
   const database = await urlOf(context, options, 'database');
   const nodes = await urlOf(context, options, 'Redis');
-  const postgres = await postgresAt(context, database.urls[0]);
+  const postgres = await PostgresServer.at(context, database.urls[0], lasting);
   const redis = await Promise.all(nodes.urls.map((url) => RedisServer.at(context, url, lasting)));
   const asked = {
     postgres: { address: visible(postgres.place), from: database.from },
-    redis: { address: redis.map(({ place }) => visible(place)).join(', '), from: nodes.from },
+    redis: { address: redis.map(({ shown }) => visible(shown)).join(', '), from: nodes.from },
   };
   return { asked, postgres, redis };
 }
 
-/** Connects to both servers. @param lasting whether connections that are lost are made again. @throws Problem */
+/** Connects to both servers. @throws Problem */
 export async function openLocks(
   context: Context,
-  places: Servers,
+  { postgres: server, redis }: Servers,
   keyPrefix: string = DEFAULTS.keyPrefix,
-  lasting = false,
 ): Promise<Locks> {
-  const { redis } = places;
   await connectRedis(context, redis);
-  const closeRedis = () => Promise.all(redis.map((server) => server.close()));
-  const server = await places.postgres.connect(lasting).catch(async (error: unknown) => {
-    await closeRedis();
+  const close = () => Promise.all([server.close(), ...redis.map((node) => node.close())]);
+  await server.connect().catch(async (error: unknown) => {
+    await close();
     throw error;
   });
   const clients = redis.map(({ client }) => client);
@@ -80,23 +80,25 @@ export async function openLocks(
     calledOn: (client) => ({ client: client as object, database }),
     resolve,
     close: () => {},
-    disconnect: async () => void (await Promise.all([closeRedis(), server.close()])),
+    disconnect: async () => void (await close()),
   });
-  const { inspect, list, history } = methods.$locks;
+  const { inspect, list, history, forceRelease } = methods.$locks;
   const told =
     <Args extends unknown[], T>(ask: (...args: Args) => Promise<T>) =>
     (...args: Args) =>
       ask(...args).catch((error: unknown) => {
         throw explained(error, server, redis);
       });
-  return {
+  const locks: Locks = {
     inspect: told(inspect),
     list: told(list),
     history: told(history),
-    take: told((key, seen) => take(parts, ports.store, database, key, resolve(), seen)),
-    observed: { ...observed, look: told(observed.look) },
+    forceRelease: told(forceRelease),
+    take: told((key) => take(parts, ports.store, database, key, resolve())),
     close: () => methods.$disconnect(),
   };
+  makeObservable(locks, { ...observed, look: told(observed.look) });
+  return locks;
 }
 
 /** Connects to both servers, says which they are, runs `work`, and closes all connections. */

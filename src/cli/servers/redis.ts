@@ -18,7 +18,6 @@ export type Info = ReadonlyMap<string, string>;
 
 /** A server that stores keys. */
 interface RedisNode {
-  /** `host:port`, for messages. */
   readonly shown: string;
   /** A key that this server stores and that nobody holds. */
   readonly key: string;
@@ -28,10 +27,8 @@ interface RedisNode {
 
 /** A Redis server, or the Cluster that it belongs to. */
 export class RedisServer {
-  /** `host:port`, for messages. */
+  /** `host:port`, and the number of its database if that is not the first. */
   readonly shown: string;
-  /** The same, and the number of its database if that is not the first. */
-  readonly place: string;
   readonly #redis: Redis;
   readonly #inCluster: () => Cluster;
   #cluster: Cluster | undefined;
@@ -39,8 +36,7 @@ export class RedisServer {
   private constructor(redis: Redis, inCluster: () => Cluster) {
     this.#redis = redis;
     this.#inCluster = inCluster;
-    this.shown = addressOf(redis);
-    this.place = placeOf(redis);
+    this.shown = shownOf(redis);
   }
 
   /** Not connected. @param lasting whether the command goes on for ever. @throws Problem if the URL is invalid */
@@ -52,8 +48,18 @@ export class RedisServer {
         remedy: `Write it as ${FORMS.redis}.`,
       });
     }
-    const driver = await driverOf();
-    let redis: Redis | undefined;
+    // Loaded only by commands that connect to Redis.
+    const driver = await import('ioredis').catch((cause: unknown) => {
+      throw new Problem('This command needs the client of Redis.', {
+        cause,
+        remedy: 'Install it: npm install ioredis@6.',
+      });
+    });
+    const malformed = new Problem(
+      'The Redis URL cannot be read: check that it is one URL, that special characters in it are percent-encoded, and that ' +
+        'its database is a number.',
+    );
+    let redis: Redis;
     try {
       redis = new driver.Redis(url, {
         enableReadyCheck: false,
@@ -66,34 +72,34 @@ export class RedisServer {
       });
     } catch {
       // The message of ioredis may contain parts of the URL.
+      throw malformed;
     }
-    if (redis === undefined || !/^\d+$/.test(String(redis.options.db))) {
-      throw new Problem(
-        'The Redis URL cannot be read: check that it is one URL, that special characters in it are percent-encoded, and that ' +
-          'its database is a number.',
-      );
-    }
-    const one = redis;
-    return new RedisServer(one, () => clusterOf(driver.Cluster, one, lasting));
+    if (!/^\d+$/.test(String(redis.options.db))) throw malformed;
+    return new RedisServer(redis, () => clusterOf(driver.Cluster, redis, lasting));
   }
 
   get client(): Redis | Cluster {
     return this.#cluster ?? this.#redis;
   }
 
-  /** Returns why the server cannot be used; `undefined` if it can. */
-  async connect(): Promise<Problem | undefined> {
-    const { failure, info } = await connected(this.#redis);
+  /** @throws Problem that says why the server cannot be used */
+  async connect(): Promise<void> {
+    const info = await connected(this.#redis);
     // A node of a Cluster knows the other nodes.
     if (info.get('cluster_enabled') === '1') this.#cluster = this.#inCluster();
-    return failure;
   }
 
-  /** The server itself, or each master of the Cluster. */
+  /** The server itself, or each master that stores keys of this prefix, if the Cluster tells who serves the slots. */
   async nodes(keyPrefix: string): Promise<readonly RedisNode[]> {
-    const masters = this.#cluster === undefined ? [] : await mastersOf(this.#cluster, this.#redis, keyPrefix);
+    const cluster = this.#cluster;
+    if (cluster?.status === 'wait') await cluster.connect().catch(() => {});
+    const addresses = [...new Set(cluster?.slots.flatMap((nodes) => nodes?.[0] ?? []))];
+    const masters = addresses.flatMap((shown) => {
+      const key = keyAt(cluster as Cluster, shown, keyPrefix);
+      return key === undefined ? [] : { shown, key, info: () => infoAt(this.#redis, shown) };
+    });
     if (masters.length > 0) return masters;
-    return [{ shown: this.place, key: freshKey(), info: () => infoOf(this.#redis) }];
+    return [{ shown: this.shown, key: freshKey(), info: () => infoOf(this.#redis) }];
   }
 
   /** Resolves when what was sent has been answered. */
@@ -112,10 +118,12 @@ export class RedisServer {
  * @throws Problem
  */
 export async function connectRedis(context: Context, servers: readonly RedisServer[]): Promise<void> {
-  const names = servers.map(({ shown }) => shown);
+  // Two databases of a server are not independent.
+  const names = servers.map(({ shown }) => shown.replace(/\/\d+$/, ''));
   const twice = names.find((name, index) => names.indexOf(name) < index);
   if (twice !== undefined) throw new Misuse(`--redis-url leads to ${twice} twice: once for each node.`);
-  const failures = (await Promise.all(servers.map((server) => server.connect()))).flatMap((failure) => failure ?? []);
+  const connecting = await Promise.allSettled(servers.map((server) => server.connect()));
+  const failures = connecting.flatMap((each) => (each.status === 'rejected' ? [each.reason as Problem] : []));
   const cluster = servers.length > 1 && servers.find(({ client }) => client.isCluster);
   if (failures.length * 2 < servers.length && !cluster) {
     for (const { message } of failures) context.complain(`fenced-lock: ${message} The other nodes decide.`);
@@ -123,8 +131,7 @@ export async function connectRedis(context: Context, servers: readonly RedisServ
   }
   await Promise.all(servers.map((server) => server.close()));
   if (cluster) throw new Problem(`${cluster.shown} is a node of a Cluster: give --redis-url once, for any node.`);
-  const [only, ...others] = failures as [Problem, ...Problem[]];
-  throw others.length === 0 ? only : new Problem(failures.map(({ message }) => message).join(' '));
+  throw failures.length === 1 ? failures[0] : new Problem(failures.map(({ message }) => message).join(' '));
 }
 
 /** A Cluster client with the options of one node's URL. */
@@ -142,39 +149,27 @@ function clusterOf(Client: typeof Cluster, { options }: Redis, lasting: boolean)
   return cluster;
 }
 
-async function connected(redis: Redis): Promise<{ readonly failure?: Problem; readonly info: Info }> {
+/** @throws Problem */
+async function connected(redis: Redis): Promise<Info> {
   let reason: unknown;
   redis.on('error', (error) => {
     reason = error;
   });
-  const failed = (what: string, cause: unknown) => ({ failure: problemAt(redis, what, cause), info: new Map() });
-  try {
-    await redis.connect();
-  } catch (cause) {
-    return failed(' cannot be reached', reason ?? cause);
-  }
-  const info = parse(await redis.info().catch(() => ''));
+  await redis.connect().catch((cause: unknown) => {
+    throw problemAt(redis, ' cannot be reached', reason ?? cause);
+  });
+  // The application may have a user without this right.
+  const info = await infoOf(redis).catch(() => new Map<string, string>());
   if (reason !== undefined) {
     // The SELECT failed, so the client would use another database.
     redis.disconnect();
-    return failed('', reason);
+    throw problemAt(redis, '', reason);
   }
-  if ((info.get('redis_mode') ?? info.get('server_mode')) !== 'sentinel') return { info };
-  const failure = new Problem(
-    `Redis at ${addressOf(redis)} is a Sentinel, which keeps no locks: give the URL of the primary. ` +
+  if ((info.get('redis_mode') ?? info.get('server_mode')) !== 'sentinel') return info;
+  throw new Problem(
+    `Redis at ${shownOf(redis)} is a Sentinel, which keeps no locks: give the URL of the primary. ` +
       'SENTINEL get-master-addr-by-name <name> says where that is.',
   );
-  return { failure, info };
-}
-
-/** The masters that store keys of this prefix; empty if the Cluster does not tell who serves the slots. */
-async function mastersOf(cluster: Cluster, one: Redis, keyPrefix: string): Promise<RedisNode[]> {
-  if (cluster.status === 'wait') await cluster.connect().catch(() => {});
-  const addresses = [...new Set(cluster.slots.flatMap((nodes) => nodes?.[0] ?? []))];
-  return addresses.flatMap((address) => {
-    const key = keyAt(cluster, address, keyPrefix);
-    return key === undefined ? [] : { shown: address, key, info: () => infoAt(one, address) };
-  });
 }
 
 function keyAt(cluster: Cluster, address: string, keyPrefix: string): string | undefined {
@@ -191,35 +186,23 @@ async function infoAt(one: Redis, address: string): Promise<Info> {
   const colon = address.lastIndexOf(':');
   const node = one.duplicate({ host: address.slice(0, colon), port: Number(address.slice(colon + 1)) });
   try {
-    const { failure } = await connected(node);
-    if (failure) throw failure;
+    await connected(node);
     return await infoOf(node);
   } finally {
     node.disconnect();
   }
 }
 
-const infoOf = async (redis: Redis): Promise<Info> =>
-  parse(
-    await redis.info().catch((cause: unknown) => {
-      throw problemAt(redis, '', cause);
-    }),
-  );
+/** @throws Problem */
+async function infoOf(redis: Redis): Promise<Info> {
+  const text = await redis.info().catch((cause: unknown) => {
+    throw problemAt(redis, '', cause);
+  });
+  return new Map([...text.matchAll(/^(\w+):([^\r\n]*)/gm)].map(([, name = '', value = '']) => [name, value]));
+}
 
 const problemAt = (redis: Redis, what: string, cause: unknown) =>
-  new Problem(`Redis at ${addressOf(redis)}${what}: ${saidByRedis(cause)}.`, { cause, remedy: remedyFor(cause) });
+  new Problem(`Redis at ${shownOf(redis)}${what}: ${saidByRedis(cause)}.`, { cause, remedy: remedyFor(cause) });
 const freshKey = () => `fenced-lock doctor ${crypto.randomUUID()}`;
-const addressOf = ({ options: { host = 'localhost', port = 6379 } }: Redis) => `${host}:${port}`;
-const placeOf = (redis: Redis) => (redis.options.db ? `${addressOf(redis)}/${redis.options.db}` : addressOf(redis));
-const parse = (info: string): Info =>
-  new Map([...info.matchAll(/^(\w+):([^\r\n]*)/gm)].map(([, name, value]) => [name ?? '', value ?? '']));
-
-/** Loaded only by commands that connect to Redis. */
-async function driverOf(): Promise<Pick<typeof import('ioredis'), 'Cluster' | 'Redis'>> {
-  return await import('ioredis').catch((cause: unknown) => {
-    throw new Problem('This command needs the client of Redis.', {
-      cause,
-      remedy: 'Install it: npm install ioredis@6.',
-    });
-  });
-}
+const shownOf = ({ options: { host = 'localhost', port = 6379, db = 0 } }: Redis) =>
+  `${host}:${port}${db === 0 ? '' : `/${db}`}`;

@@ -1,159 +1,112 @@
-import { AnswerTimer, after, now, stop, type Timer } from '../../base/clock.js';
-import type { Emit } from '../../base/events.js';
+import { AnswerTimer, after, stop, type Timer } from '../../base/clock.js';
 import type { RedisSubscriberClient } from '../client.js';
-import { presentable } from '../errors.js';
 import type { Nodes } from '../topology/nodes.js';
 
 /** How long the server may take to answer SUBSCRIBE, UNSUBSCRIBE or PING; milliseconds. */
 const ANSWER_TIME = 1_000;
-/** How long connecting may take, from the start to `ready`; less than the time between two pings of one node; milliseconds. */
+/** The same where it has to be connected to first. */
 const CONNECT_TIME = 3_500;
-/**
- * How long an unused connection stays open: a busy key needs it again soon, an idle process should exit; milliseconds.
- */
-const LINGER = 2_000;
 
 /** Callbacks of a subscriber connection. */
 export interface SubscriberHooks {
   heard(channel: string, message: string): void;
-  /** The connection is ready. It has no subscriptions yet. */
-  up(): void;
-  /** All subscriptions of the connection are lost, or some have moved to another node: the server does not say which. */
-  lost(): void;
-  /** The connection is closed and does not come back. */
+  failed(error: unknown): void;
+  /** The connection is closed with all its subscriptions, and does not come back. */
   ended(): void;
 }
 
-/** One connection to one server, for wake-ups only. It reconnects by itself; its owner subscribes again. */
+/** One connection to one server, for wake-ups only. Whatever goes wrong with it ends it: its owner opens another one. */
 export class SubscriberConnection {
   /** Options for the duplicate of a client. */
   static readonly SETTINGS: Record<string, unknown> = {
     // Only `Subscriber` knows what to do after a reconnect: subscribe, wait for the confirmation, then look.
-    autoResubscribe: false,
-    autoResendUnfulfilledCommands: false,
+    retryStrategy: () => null,
     // Time limits are set here. A ping that ioredis timed out would look like the ping of a closed connection.
     commandTimeout: undefined,
-    // Reconnect without end: a waiting caller has no other way to learn of a release.
-    retryStrategy: (times: number) => Math.min(times * 50, 1_000),
     maxRetriesPerRequest: null,
+    // Connect at once, and keep the first commands until then.
+    lazyConnect: false,
     enableOfflineQueue: true,
     enableReadyCheck: false,
-    // Connect at once: no command is sent before the connection is ready.
-    lazyConnect: false,
     // Channel names are complete. They are published by a script, whose arguments ioredis does not prefix.
     keyPrefix: '',
   };
 
   readonly #client: RedisSubscriberClient;
   readonly #hooks: SubscriberHooks;
-  readonly #emit: Emit;
   readonly #names = new Set<string>();
   readonly #nodes: Pick<Nodes, 'pubsub' | 'pingEvery'>;
-  #up = false;
-  #connectingSince = now();
   #closed = false;
   #pinging: Timer | undefined;
-  #closing: Timer | undefined;
 
-  constructor(
-    client: RedisSubscriberClient,
-    nodes: Pick<Nodes, 'pubsub' | 'pingEvery'>,
-    emit: Emit,
-    hooks: SubscriberHooks,
-  ) {
+  constructor(client: RedisSubscriberClient, nodes: Pick<Nodes, 'pubsub' | 'pingEvery'>, hooks: SubscriberHooks) {
     this.#client = client;
     this.#hooks = hooks;
-    this.#emit = emit;
     this.#nodes = nodes;
     client.on('message', hooks.heard);
     client.on('smessage', hooks.heard);
-    // ioredis emits `error` at each failed connect, and Node throws it if there is no listener.
-    client.on('error', (error) => {
-      if (this.#closed) return;
-      emit({ type: 'subscriber-down', error: presentable(error) });
-      // After a moved slot, ioredis 5 may match answers to the wrong commands, so close the connection.
-      if (this.#up) this.connectAgain();
-    });
-    client.on('ready', () => {
-      if (this.#closed) return;
-      this.#up = true;
-      hooks.up();
-    });
-    client.on('moved', hooks.lost);
-    client.on('close', () => this.#down());
-    client.on('end', () => this.#end());
+    // ioredis emits `error` at each failed connect, and Node throws it if there is no listener. After a moved slot, ioredis 5
+    // may match answers to the wrong commands.
+    client.on('error', (error) => this.#fail(error));
+    // Some channels have moved to another node: the server does not say which.
+    client.on('moved', () => this.close());
+    // What was sent first is watched for as long as connecting may take; whether the server answers is known sooner.
+    client.on('ready', () => this.#ping());
+    client.on('close', () => this.close());
+    client.on('end', () => this.close());
     this.#schedulePing();
   }
 
-  get up(): boolean {
-    return this.#up;
+  get unused(): boolean {
+    return this.#names.size === 0;
   }
 
-  /** Marks the connection as in use until `leave`. */
-  use(name: string): void {
-    stop(this.#closing);
-    this.#client.stream?.ref();
+  /** Resolves with the server's confirmation. */
+  async subscribe(name: string, receiver: string): Promise<void> {
     this.#names.add(name);
-  }
-
-  /** Resolves with the server's confirmation. All channels of one call must be in one slot. */
-  async subscribe(...channels: string[]): Promise<void> {
+    this.#client.stream?.ref();
     const isSharded = this.#nodes.pubsub === 'sharded';
-    await this.#watched(isSharded ? this.#client.ssubscribe(...channels) : this.#client.subscribe(...channels));
+    await this.#watched(isSharded ? this.#client.ssubscribe(name, receiver) : this.#client.subscribe(name, receiver));
   }
 
-  /** The unsubscribe is sent in order: a subscribe of a new listener comes after it. */
-  leave(name: string, ...channels: string[]): void {
+  /**
+   * The unsubscribe is sent in order: a subscribe of a new listener comes after it. A connection that nobody uses stays open,
+   * because a busy key needs it again soon.
+   */
+  leave(name: string, receiver: string): void {
     this.#names.delete(name);
-    if (this.#up) {
-      const isSharded = this.#nodes.pubsub === 'sharded';
-      void this.#watched(isSharded ? this.#client.sunsubscribe(...channels) : this.#client.unsubscribe(...channels));
-    }
-    if (this.#names.size > 0) return;
+    if (this.#closed) return;
+    const isSharded = this.#nodes.pubsub === 'sharded';
+    const left = isSharded ? this.#client.sunsubscribe(name, receiver) : this.#client.unsubscribe(name, receiver);
+    this.#watched(left).catch(() => {});
+    if (!this.unused) return;
     // The process may exit if it has nothing else to do.
-    this.#client.stream?.unref();
-    if (this.#up) this.#closing = after(LINGER, () => this.close()).unref();
+    if (this.#client.status === 'ready') this.#client.stream?.unref();
     else this.close();
-  }
-
-  /** Connects to the server that the address leads to now. The `disconnect` of ioredis would wait for the present one. */
-  connectAgain(): void {
-    this.#connectingSince = now();
-    this.#client.stream?.destroy();
   }
 
   close(): void {
     if (this.#closed) return;
-    this.#end();
+    this.#closed = true;
+    stop(this.#pinging);
     // A connection that is closed during a TLS handshake can fail twice, but ioredis listens once. Without this
     // listener, the second error would end the process.
     this.#client.stream?.on('error', () => {});
     this.#client.disconnect();
-  }
-
-  #down(): void {
-    if (!this.#up) return;
-    this.#up = false;
-    this.#connectingSince = now();
-    this.#hooks.lost();
-  }
-
-  #end(): void {
-    if (this.#closed) return;
-    this.#closed = true;
-    this.#up = false;
-    stop(this.#pinging);
-    stop(this.#closing);
     this.#hooks.ended();
+  }
+
+  #fail(error: unknown): void {
+    if (this.#closed) return;
+    this.#hooks.failed(error);
+    this.close();
   }
 
   /** A connection that died silently emits no event. A command without an answer shows it, whoever has left meanwhile. */
   #watched<T>(answer: Promise<T>): Promise<T> {
-    const { stream } = this.#client;
-    const timer = new AnswerTimer(ANSWER_TIME, () => {
-      // A connection that broke in the meantime is already reconnecting.
-      if (this.#up && this.#client.stream === stream) this.#replace();
-    });
+    const timer = new AnswerTimer(this.#client.status === 'ready' ? ANSWER_TIME : CONNECT_TIME, () =>
+      this.#fail(new Error('the subscriber connection went silent')),
+    );
     timer.unref();
     const stopTimer = () => timer.stop();
     answer.then(stopTimer, stopTimer);
@@ -164,13 +117,11 @@ export class SubscriberConnection {
   #schedulePing(): void {
     this.#pinging = after(this.#nodes.pingEvery, () => {
       this.#schedulePing();
-      if (this.#up) void this.#watched(this.#client.ping());
-      else if (now() - this.#connectingSince > CONNECT_TIME) this.#replace();
+      if (this.#client.status === 'ready') this.#ping();
     }).unref();
   }
 
-  #replace(): void {
-    this.#emit({ type: 'subscriber-down', error: new Error('the subscriber connection went silent') });
-    this.connectAgain();
+  #ping(): void {
+    this.#watched(this.#client.ping()).catch(() => {});
   }
 }

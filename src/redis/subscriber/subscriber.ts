@@ -1,7 +1,8 @@
 import { after, OVERDUE, stop, type Timer, within } from '../../base/clock.js';
-import type { Emit, FencedLockEvent } from '../../base/events.js';
+import type { Emit } from '../../base/events.js';
+import { Reply } from '../../base/reply.js';
 import type { WakeUp, Watch } from '../../waiting/store.js';
-import { isRedirection, presentable } from '../errors.js';
+import { isRedirection, isReply, presentable } from '../errors.js';
 import type { Nodes } from '../topology/nodes.js';
 import { SubscriberConnection } from './subscriber-connection.js';
 
@@ -12,17 +13,13 @@ const REPAIR_EVERY = 250;
 
 type WakeListener = (wakeUp: WakeUp) => void;
 
-/** A channel is `at` a connection, is `asked` for there, and is `heard` from the server's confirmation until the connection is lost. */
+/** A channel is `at` a connection from when it is asked for there, and is `heard` from the server's confirmation. */
 interface Channel {
   readonly listeners: Set<WakeListener>;
   at: SubscriberConnection | undefined;
-  /** Identifies the subscription in flight. The answer to an older one is ignored. */
-  asked: object | undefined;
   heard: boolean;
   /** Settles with the first confirmation or refusal of a server. */
-  readonly confirmed: Promise<void>;
-  confirm(): void;
-  refuse(error: unknown): void;
+  readonly confirmed: Reply<void>;
   /** Whether it was ever confirmed. */
   known: boolean;
 }
@@ -31,10 +28,8 @@ interface Channel {
  * The channels of a client and their listeners, each on a connection to the server that has the channel. There is one
  * connection for each such server, opened at the first use.
  *
- * A channel whose subscription is lost (its connection broke, or its slot has moved) is subscribed to again on the
- * right server. Its listeners are called when it is lost and when it is subscribed again, because messages in between
- * are lost. When the client has connected again, its connections for wake-ups do, too: the address may lead to another
- * server now, while the former one is up and keeps them.
+ * A channel whose connection has ended, or whose name has another address, is subscribed to again on the right server. Its
+ * listeners are called when it is lost and when it is subscribed again, because messages in between are lost.
  */
 export class Subscriber {
   readonly #nodes: Nodes;
@@ -46,16 +41,16 @@ export class Subscriber {
   /** Addresses of servers that were reported as failed: each retry and each new caller would report them again. */
   readonly #reported = new Set<string>();
   #repairing: Timer | undefined;
-  #stopListening: (() => void) | undefined;
-  readonly #stopFollowing: () => void;
+  readonly #stopListening: () => void;
 
   constructor(nodes: Nodes, receiver: string, emit: Emit) {
     this.#nodes = nodes;
     this.#receiverSuffix = `:${receiver}`;
     this.#emit = emit;
-    // Also for an unused connection, which may be used again.
-    this.#stopFollowing = nodes.onReconnect(() => {
-      for (const connection of this.#connections.values()) connection.connectAgain();
+    this.#stopListening = nodes.onChange(() => {
+      this.#placeAll();
+      // They may be connections to servers of which there is no other news.
+      for (const connection of this.#connections.values()) if (connection.unused) connection.close();
     });
   }
 
@@ -65,12 +60,12 @@ export class Subscriber {
     channel.listeners.add(listener);
     const close = () => this.#stop(name, channel, listener);
     try {
-      if ((await within(channel.confirmed, ANSWER_TIME)) === OVERDUE) {
+      if ((await within(channel.confirmed.promise, ANSWER_TIME)) === OVERDUE) {
         throw new Error(`Redis did not confirm a subscription within ${ANSWER_TIME} ms`);
       }
     } catch (refusal) {
       const error = presentable(refusal);
-      if (this.#channels.has(name)) this.#reportAt(name, error);
+      if (this.#channels.has(name)) this.#report(this.#nodes.addressOf(name), error);
       close();
       throw error;
     }
@@ -83,27 +78,16 @@ export class Subscriber {
   }
 
   close(): void {
-    for (const [name, channel] of this.#channels) {
-      channel.refuse(new Error('The client was closed'));
-      this.#leave(name, channel);
-    }
+    for (const channel of this.#channels.values()) channel.confirmed.reject(new Error('The client was closed'));
     this.#channels.clear();
-    for (const connection of [...this.#connections.values()]) connection.close();
-    this.#stopAll();
-    this.#stopFollowing();
+    for (const connection of this.#connections.values()) connection.close();
+    stop(this.#repairing);
+    this.#stopListening();
   }
 
   #add(name: string): Channel {
-    let confirm = () => {};
-    let refuse = (_: unknown) => {};
-    const confirmed = new Promise<void>((resolve, reject) => {
-      confirm = resolve;
-      refuse = reject;
-    });
-    confirmed.catch(() => {});
-    const unsubscribed = { at: undefined, asked: undefined, heard: false, known: false };
-    const channel: Channel = { listeners: new Set<WakeListener>(), confirmed, confirm, refuse, ...unsubscribed };
-    this.#stopListening ??= this.#nodes.onChange(() => this.#placeAll());
+    const unsubscribed = { at: undefined, heard: false, known: false };
+    const channel: Channel = { listeners: new Set<WakeListener>(), confirmed: new Reply<void>(), ...unsubscribed };
     this.#channels.set(name, channel);
     this.#place(name, channel);
     return channel;
@@ -114,63 +98,50 @@ export class Subscriber {
     if (this.#channels.get(name) !== channel) return;
     this.#channels.delete(name);
     this.#leave(name, channel);
-    if (this.#channels.size === 0) this.#stopAll();
-  }
-
-  /** Called when there are no channels: stops the timer and the listener. */
-  #stopAll(): void {
-    stop(this.#repairing);
-    this.#repairing = undefined;
-    this.#stopListening?.();
-    this.#stopListening = undefined;
   }
 
   #placeAll(): void {
     for (const [name, channel] of this.#channels) this.#place(name, channel);
   }
 
-  /** Subscribes the channel on the server that has it now, if it is not subscribed there. */
+  /** Subscribes the channel on the server that has it now, if it is not asked for there. */
   #place(name: string, channel: Channel): void {
     const connection = this.#connectionFor(name);
-    if (channel.at !== connection) {
-      this.#leave(name, channel);
-      channel.at = connection;
-      connection?.use(name);
-    }
-    if (channel.heard) return;
+    if (channel.at === connection && connection !== undefined) return;
+    this.#leave(name, channel);
     this.#scheduleRepair();
-    if (connection?.up && channel.asked === undefined) void this.#subscribe(name, channel, connection);
+    channel.at = connection;
+    if (connection) void this.#subscribe(name, channel, connection);
   }
 
   async #subscribe(name: string, channel: Channel, connection: SubscriberConnection): Promise<void> {
-    const asked = {};
-    channel.asked = asked;
     try {
       await connection.subscribe(name, name + this.#receiverSuffix);
     } catch (error) {
-      if (channel.asked !== asked) return;
-      channel.asked = undefined;
+      if (channel.at !== connection) return;
+      channel.at = undefined;
+      this.#scheduleRepair();
       // After a redirection or a broken connection, another try follows. Any other error is a refusal by the server.
-      if (isRedirection(error) || !connection.up) return;
-      channel.refuse(error);
+      if (isRedirection(error) || !isReply(error)) return;
+      channel.confirmed.reject(error);
       // Whoever listens already is not refused.
-      if (channel.known) this.#reportAt(name, presentable(error));
+      if (channel.known) this.#report(this.#nodes.addressOf(name), presentable(error));
       return;
     }
-    if (channel.asked !== asked) return;
-    channel.asked = undefined;
+    if (channel.at !== connection) return;
     channel.heard = true;
     for (const address of this.#reported) {
       if (this.#connections.get(address) === connection) this.#reported.delete(address);
     }
-    channel.confirm();
+    channel.confirmed.resolve();
     if (channel.known) this.#wake(name);
     channel.known = true;
   }
 
   #leave(name: string, channel: Channel): void {
-    channel.at?.leave(name, name, name + this.#receiverSuffix);
-    Object.assign(channel, { at: undefined, asked: undefined, heard: false });
+    const { at } = channel;
+    Object.assign(channel, { at: undefined, heard: false });
+    at?.leave(name, name + this.#receiverSuffix);
   }
 
   /** Tries again until all channels are subscribed: no event may tell that the topology has changed. */
@@ -180,6 +151,7 @@ export class Subscriber {
       if ([...this.#channels.values()].every(({ heard }) => heard)) return;
       this.#nodes.refreshTopology();
       this.#placeAll();
+      this.#scheduleRepair();
     }).unref();
   }
 
@@ -193,33 +165,22 @@ export class Subscriber {
     if (known) return known;
     const client = this.#nodes.open(address, SubscriberConnection.SETTINGS);
     if (client === undefined) return undefined;
-    const connection: SubscriberConnection = new SubscriberConnection(
-      client,
-      this.#nodes,
-      (event) => this.#report(address, event),
-      {
-        heard: (channel, message) => this.#wake(channel, message),
-        up: () => this.#placeAll(),
-        lost: () => this.#lost(connection),
-        ended: () => {
-          if (this.#connections.get(address) === connection) this.#connections.delete(address);
-          this.#lost(connection);
-        },
+    const connection: SubscriberConnection = new SubscriberConnection(client, this.#nodes, {
+      heard: (channel, message) => this.#wake(channel, message),
+      failed: (error) => this.#report(address, presentable(error)),
+      ended: () => {
+        this.#connections.delete(address);
+        this.#lost(connection);
       },
-    );
+    });
     this.#connections.set(address, connection);
     return connection;
   }
 
-  #reportAt(name: string, error: Error): void {
-    const address = this.#nodes.addressOf(name);
-    if (address !== undefined) this.#report(address, { type: 'subscriber-down', error });
-  }
-
-  #report(address: string, event: FencedLockEvent): void {
-    if (this.#reported.has(address)) return;
+  #report(address: string | undefined, error: Error): void {
+    if (address === undefined || this.#reported.has(address)) return;
     this.#reported.add(address);
-    this.#emit(event);
+    this.#emit({ type: 'subscriber-down', error });
   }
 
   /**
@@ -229,10 +190,11 @@ export class Subscriber {
   #lost(connection: SubscriberConnection): void {
     const affected = [...this.#channels].filter(([, { at }]) => at === connection);
     if (affected.length === 0) return;
-    for (const [, channel] of affected) Object.assign(channel, { asked: undefined, heard: false });
+    const heard = affected.filter(([, channel]) => channel.heard);
+    for (const [, channel] of affected) Object.assign(channel, { at: undefined, heard: false });
     this.#nodes.refreshTopology();
     this.#scheduleRepair();
-    for (const [name, { known }] of affected) if (known) this.#wake(name);
+    for (const [name] of heard) this.#wake(name);
   }
 
   #wake(name: string, message = 'look'): void {

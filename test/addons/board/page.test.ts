@@ -1,16 +1,14 @@
 import { beforeEach, expect, test } from 'vitest';
-import { shownPlace } from '../../../src/addons/board/health.js';
 import { BLANKS } from '../../cli/operator.js';
 
 // The page's own modules, which are compiled for a browser.
 const ofPage = (file: string) => import(new URL(`../../../src/addons/board/page/${file}`, import.meta.url).href);
-const { State } = await ofPage('state.ts');
+const { question, State } = await ofPage('state.ts');
 const { shownText } = await ofPage('text.ts');
-const { consequences, linkOf, oldFacts } = await ofPage('words.ts');
 
 const SEEN = new Date(2026, 0, 2, 2, 54, 56).getTime();
 const KEYS = { all: true, keys: [], gone: [] };
-const status = (more: object = {}) => ({ seenAt: SEEN, missing: [], health: [], redis: [], ...more });
+const status = (more: object = {}) => ({ seenAt: SEEN, redis: [], ...more });
 const TROUBLE = { trouble: 'no answer for 3 s' };
 
 // biome-ignore lint/suspicious/noExplicitAny: see above
@@ -21,13 +19,12 @@ beforeEach(() => {
   state.apply('keys', KEYS);
   state.apply('status', status());
 });
-const says = (isPaused = false) => linkOf(state, isPaused)[1];
+const says = (isPaused = false) => state.link(isPaused)[1];
 
 test('the page says that it is live only while the keys can be read, and else as of when they are', () => {
-  expect([says(), state.isOld, oldFacts(state)]).toEqual(['Live', false, '']);
+  expect([says(), state.isOld]).toEqual(['Live', false]);
   state.apply('status', status(TROUBLE));
-  expect(says()).toBe('Connected, but the data is old: as of 02:54:56');
-  expect([state.isOld, oldFacts(state)]).toEqual([true, expect.stringContaining('as of 02:54:56')]);
+  expect([says(), state.isOld]).toEqual(['Connected, but the data is old: as of 02:54:56', true]);
   state.isConnected = false;
   expect(says(true)).toMatch(/not answer.* as of 02:54:56\.$/);
   // Its server is back, and has not looked yet.
@@ -47,30 +44,26 @@ test('a page without keys says that it connects, and then that they cannot be re
 });
 
 const HELD = { holder: 'h', transaction: undefined };
+const OPEN = { transaction: { pid: 4711 } };
 test.each([
-  ['whose transaction is open', { ...HELD, transaction: { pid: 4711 } }, /^Its open transaction .*4711.* is ended and/],
+  [
+    'whose transaction is open',
+    { ...HELD, ...OPEN },
+    /^Take this key from h\?.*Its open transaction .*4711.* is ended and/s,
+  ],
   [
     'without a transaction in this database',
     HELD,
-    /^No transaction of it is open in this database; .*it goes on there\./,
+    /No transaction of it is open in this database; .*it goes on there\./,
   ],
-  ['that nobody holds', { ...HELD, holder: undefined }, /^No transaction(?!.*(that holder|goes on there))/],
-  ['that is forgotten', undefined, /^No transaction(?!.*(that holder|goes on there))/],
+  ['that nobody has a lease of', OPEN, /^Take this key from what keeps it without a lease\?(?!.*that holder)/s],
 ])('before a force release of a key %s, the page says what it does', (_, key, said) => {
-  expect(consequences(state, key)).toMatch(said);
+  expect(question(state, key)).toMatch(said);
   state.apply('status', status(TROUBLE));
-  expect(consequences(state, key)).toMatch(/^This is as of 02:54:56, and may be different by now\. /);
+  expect(question(state, key)).toMatch(/\n\nThis is as of 02:54:56, and may be different by now\. /);
 });
 
 test.each(BLANKS)('a name with a letter that looks like nothing is told from the one without: admin%j', (blank) => {
   const code = blank.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0');
   expect(shownText(`admin${blank}`)).toBe(`adminU+${code}`);
-});
-
-test.each([
-  ['10.0.0.7', 5432, '10.0.0.7:5432/shop'],
-  ['fd00::7', 5433, '[fd00::7]:5433/shop'],
-  [null, null, 'Unix socket/shop'],
-])('the database at %s is shown by its address', (host, port, shown) => {
-  expect(shownPlace({ database: 'shop', host, port })).toBe(shown);
 });

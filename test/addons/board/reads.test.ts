@@ -50,8 +50,8 @@ describeWithRedis('a board', (redis) => {
     });
     const { turns } = (await (await get(board, `/history?key=${key}`)).json()) as { turns: object[] };
     expect([seen.turns, turns.length]).toEqual(['1', 1]);
-    await viewer.until('the health', () => viewer.status?.health.length === 3);
-    expect(viewer.status?.health.map(({ status }) => status)).toEqual(['ok', 'ok', 'ok']);
+    await viewer.until('the health', () => viewer.findings.length === 3);
+    expect(viewer.findings.filter(({ remedy }) => remedy)).toEqual([]);
     // And that user and those sessions may not do more (control).
     const body = { key, holder: seen.holder };
     expect((await board(forceRequest(viewer.status?.token, body))).status).toBe(502);
@@ -69,7 +69,7 @@ describeWithRedis('a board', (redis) => {
     const { key } = await shop.product(1);
     await using _handle = await prisma.$lock(key);
     const viewer = await Viewer.look(createBoard(prisma, { refreshInterval: 100 }));
-    const isIll = () => viewer.status?.health.some(({ server, status }) => server === 'postgres' && status === 'fault');
+    const isIll = () => viewer.status?.postgres?.healthy === false;
     for (const fault of ['refuse', 'silence'] as const) {
       if (fault === 'silence') proxy.silence();
       else await proxy.refuse().then(() => proxy.reset());
@@ -80,7 +80,7 @@ describeWithRedis('a board', (redis) => {
       if (fault === 'silence') proxy.resume();
       else await proxy.refuse(false);
       await viewer.until(`it is well after ${fault}`, () => viewer.status !== undefined && !viewer.status.trouble);
-      await viewer.until(`so is its health after ${fault}`, () => isIll() === false);
+      await viewer.until(`so is its health after ${fault}`, () => !isIll());
     }
     const told = JSON.stringify(viewer.told);
     expect(told).not.toMatch(/:\/\/|password/);

@@ -1,6 +1,7 @@
 import type { Board } from '../../../src/addons/board/index.js';
 import type { Row } from '../../../src/addons/board/keys.js';
 import type { Status } from '../../../src/addons/board/poller.js';
+import type { Finding } from '../../../src/addons/board/source.js';
 import { eventually } from '../../support/eventually.js';
 
 /** A key, as the page is sent it. */
@@ -29,6 +30,12 @@ export class Viewer {
     void viewer.#read(response.body);
     await viewer.until('the first look', () => viewer.told.some(({ event }) => event === 'keys'));
     return viewer;
+  }
+
+  /** What is said of the health of the servers. */
+  get findings(): readonly Finding[] {
+    const { postgres, redis = [] } = this.status ?? {};
+    return [...(postgres ? [postgres] : []), ...redis].flatMap(({ findings }) => findings);
   }
 
   get ended(): boolean {

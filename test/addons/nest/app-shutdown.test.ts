@@ -2,11 +2,10 @@ import 'reflect-metadata';
 import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Global, Module, type OnApplicationShutdown } from '@nestjs/common';
-import { ModulesContainer } from '@nestjs/core';
 import { expect, test } from 'vitest';
 import { eventually } from '../../support/eventually.js';
-import { describeWithShop, Shop, type ShopClient } from '../../support/shop.js';
-import { type AppOptions, inContext, listening, Stop } from './shop.js';
+import { describeWithShop, Shop } from '../../support/shop.js';
+import { inContext, listening, Stop } from './shop.js';
 
 /**
  * From the begin of the end to its end, in the process that ends; ms. A third of a second where nothing else runs. Nobody who
@@ -17,8 +16,6 @@ const SHORTLY = 4_000;
 describeWithShop('the end of an application of Nest', () => {
   const shop = new Shop();
   const inRedis = (key: string) => shop.redis().keys(`*${key}*`);
-  const queued = (key: string) =>
-    eventually('it waits', async () => (await shop.redis().llen(`fenced-lock:{${key}}:queue`)) === 1);
 
   test('turns waiting requests away, lets the work that runs commit, gives leases back and disconnects', async () => {
     const { id, key } = await shop.product(10);
@@ -35,7 +32,8 @@ describeWithShop('the end of an application of Nest', () => {
     const works = post(`stop/${id}`, { key });
     await stop.inside.opened;
     const waits = [post(`sell/${id}`, { key }), post(`sell/${elsewhere.id}`, { key: elsewhere.key })];
-    await queued(elsewhere.key);
+    const queue = `fenced-lock:{${elsewhere.key}}:queue`;
+    await eventually('one waits', async () => (await shop.redis().llen(queue)) === 1);
     const began = performance.now();
     const closed = app.close().then(() => steps.push('ended'));
     for (const response of await Promise.all(waits)) {
@@ -66,9 +64,10 @@ describeWithShop('the end of an application of Nest', () => {
     await other.release();
   });
 
-  /** A module that takes its time to end. Nest ends global modules last: this one after that of the locks. */
-  function slowToEnd() {
+  test('turns requests away that come for a lock while other modules are still ending', async () => {
+    const { id, key } = await shop.product(10);
     const slow = new Stop();
+    // Nest ends global modules last: this one after that of the locks.
     @Global()
     @Module({})
     class Slow implements BeforeApplicationShutdown {
@@ -77,38 +76,16 @@ describeWithShop('the end of an application of Nest', () => {
         await slow.goOn.opened;
       }
     }
-    return { slow, Slow };
-  }
-
-  test('turns requests away that come for a lock while other modules are still ending', async () => {
-    const { id, key } = await shop.product(10);
-    const { slow, Slow } = slowToEnd();
     const { prisma } = shop.client();
     const { app, post } = await listening(shop, { lock: { client: prisma, isGlobal: false }, imports: [Slow] });
-    const holder = await shop.client().prisma.$lock(key);
+    await using _holder = await shop.client().prisma.$lock(key);
     const closed = app.close();
     await slow.inside.opened;
     const response = await post(`sell/${id}`, { key });
     expect([response.status, await response.json()]).toEqual([503, expect.objectContaining({ code: 'CLOSED' })]);
     slow.goOn.open();
     await closed;
-    await holder.release();
   });
-
-  /** A module that takes a lock at the very end, for longer than until locks are closed again while requests can come. */
-  function flushes(prisma: ShopClient, key: string) {
-    const flushed: string[] = [];
-    @Module({})
-    class Flush implements OnApplicationShutdown {
-      async onApplicationShutdown(): Promise<void> {
-        const lock = await prisma.$lock(key);
-        await sleep(500);
-        flushed.push(await lock.$transaction(() => 'flushed'));
-        await lock.release();
-      }
-    }
-    return { flushed, Flush };
-  }
 
   test.each([
     ['its server has closed', listening],
@@ -116,73 +93,19 @@ describeWithShop('the end of an application of Nest', () => {
   ])('leaves a lock to what other modules do at the very end, where %s', async (_, start) => {
     const { key } = await shop.product(10);
     const { prisma } = shop.client();
-    const { flushed, Flush } = flushes(prisma, key);
+    const flushed: string[] = [];
+    @Module({})
+    class Flush implements OnApplicationShutdown {
+      async onApplicationShutdown(): Promise<void> {
+        await using lock = await prisma.$lock(key);
+        // Longer than until locks are closed again while requests can come.
+        await sleep(500);
+        flushed.push(await lock.$transaction(() => 'flushed'));
+      }
+    }
     const { app } = await start(shop, { lock: { client: prisma }, imports: [Flush] });
     await app.close();
     expect(flushed).toEqual(['flushed']);
-  });
-
-  /** A server of messages that closes when its handlers have ended, and the application that Nest would make of it. */
-  async function microservice(options: AppOptions) {
-    const handlers = new Set<Promise<unknown>>();
-    const server = { close: async () => void (await Promise.allSettled(handlers)) };
-    const { app } = await inContext(shop, options);
-    app.get(ModulesContainer).addRpcTarget(server);
-    Object.assign(app, { dispose: () => server.close() });
-    /** Resolves to the code of the error of a handler, and how long it waited for that; ms. */
-    const handle = async (work: Promise<unknown>) => {
-      const began = performance.now();
-      const handled = work.catch((error: { code?: unknown }) => error.code);
-      handlers.add(handled);
-      const code = await handled;
-      return { code, isSoon: performance.now() - began < SHORTLY };
-    };
-    return { app, server, handle };
-  }
-
-  test('turns messages away that come for a lock while the server of a microservice closes, and leaves later locks', async () => {
-    const { key } = await shop.product(10);
-    const { slow, Slow } = slowToEnd();
-    const { prisma } = shop.client();
-    const { flushed, Flush } = flushes(prisma, `${key} flush`);
-    const { app, handle } = await microservice({ lock: { client: prisma, isGlobal: false }, imports: [Slow, Flush] });
-    await using _holder = await shop.client().prisma.$lock(key);
-    const closed = app.close();
-    await slow.inside.opened;
-    const early = handle(prisma.$withLock(key, () => {}));
-    expect(await early).toEqual({ code: 'CLOSED', isSoon: true });
-    const late = handle(prisma.$withLock(key, () => {}));
-    slow.goOn.open();
-    expect(await late).toEqual({ code: 'CLOSED', isSoon: true });
-    await closed;
-    expect(flushed).toEqual(['flushed']);
-  });
-
-  test('turns messages away where the server of a microservice is closed before any hook, as by its `close()`', async () => {
-    const { key } = await shop.product(10);
-    const { prisma } = shop.client();
-    const { app, server, handle } = await microservice({ lock: { client: prisma } });
-    await using _holder = await shop.client().prisma.$lock(key);
-    const waits = handle(prisma.$withLock(key, () => {}));
-    await queued(key);
-    await server.close();
-    expect(await waits).toEqual({ code: 'CLOSED', isSoon: true });
-    await app.close();
-  });
-
-  test('one server of messages that closes while requests come turns nobody away', async () => {
-    const { key } = await shop.product(10);
-    const { prisma } = shop.client();
-    const { app } = await listening(shop, { lock: { client: prisma } });
-    const server = { close: () => {} };
-    app.get(ModulesContainer).addRpcTarget(server);
-    const holder = await shop.client().prisma.$lock(key);
-    const waits = prisma.$withLock(key, () => 'done');
-    await queued(key);
-    await server.close();
-    await holder.release();
-    expect(await waits).toBe('done');
-    await app.close();
   });
 
   test('waits for no client that keeps its connection, idle or busy, and cuts no answer off', async () => {

@@ -133,7 +133,7 @@ class StockController {
   }
 }
 
-export interface AppOptions {
+interface AppOptions {
   readonly lock: FencedLockModuleOptions & FencedLockModuleExtras;
   readonly reports?: ShopClient;
   readonly errors?: Map<string, Error>;

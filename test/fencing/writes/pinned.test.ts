@@ -83,7 +83,6 @@ describeOfEachKind('a write of a model without a guard', (kind) => {
   const withProto = <T extends object>(args: T): T =>
     Object.defineProperty(args, '__proto__', { value: { value: 99 }, enumerable: true });
   const LEFT_OUT: Record<string, (tx: FenceTx, id: number) => PromiseLike<unknown>> = {
-    'an own __proto__': (tx, id) => tx.word.update({ where: withProto({ id }), data: withProto({ parent: id }) }),
     'an own __proto__, of a claimed row': (tx, id) =>
       tx.word.update({ where: withProto({ id, update: { none: {} } }), data: withProto({ parent: id }) }),
     'Prisma.skip': (tx, id) =>
@@ -92,8 +91,6 @@ describeOfEachKind('a write of a model without a guard', (kind) => {
         data: { parent: id, fence: skip, update: skip },
         select: skip as never,
       }),
-    'Prisma.skip, of many': (tx, id) =>
-      tx.word.updateMany({ where: { id, name: skip }, data: { parent: id }, limit: skip }),
   };
 
   test.each(Object.entries(LEFT_OUT))('is written without what Prisma leaves out: %s', async (_, write) => {
@@ -209,10 +206,11 @@ describeWithShop('a fresher row that comes behind a claim which met none', () =>
   function pausingBehindTheLook(then: () => Promise<void>): typeof pg.Client {
     return class extends pg.Client {
       override query(...args: [never]): never {
-        const { text = '' } = args[0] as { text?: string };
-        const answer: unknown = super.query(...args);
-        if (!(answer instanceof Promise) || !/^SELECT .*"fence" > \$/.test(text)) return answer as never;
-        return answer.then((rows: unknown) => then().then(() => rows)) as never;
+        const query = args[0] as { text?: string; callback?: (...answer: unknown[]) => void };
+        const { text = '', callback } = query;
+        if (callback && /^SELECT .*"fence" > \$/.test(text))
+          query.callback = (...answer) => void then().then(() => callback(...answer));
+        return super.query(...args) as never;
       }
     };
   }

@@ -1,13 +1,12 @@
-import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Cluster, Redis } from 'ioredis';
+import { Cluster } from 'ioredis';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { RedisServer } from '../../../src/addons/testing/servers/redis.js';
 import { askServer } from '../../../src/addons/testing/servers/redis.js';
 import type { ClusterClient } from '../../../src/redis/client.js';
 import { RedisStore } from '../../../src/redis/store.js';
 import { slotOf } from '../../../src/redis/topology/slot.js';
 import { eventually } from '../../support/eventually.js';
+import type { RedisServer } from '../../support/servers/index.js';
 import { startCluster } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
 import { leaseName, PREFIX, someKey } from '../../waiting/actors.js';
@@ -64,21 +63,6 @@ describeWithGroup('a client of a Cluster', startCluster, (cluster) => {
     const ended = new Promise<void>((resolve) => closed.redis.once('end', () => resolve()));
     closed.redis.disconnect();
     await ended;
-    await expect(closed.acquire(key, { waitTime: 600_000 })).rejects.toThrow('was closed, so Redis was not asked');
-    await closed.redis.connect();
-    (await closed.acquire(key)).end();
-  });
-
-  test('that was closed when the locks were closed already is refused at once, too', async () => {
-    const closed = actor();
-    const key = someKey();
-    (await closed.acquire(key)).end();
-    await closed.store.released.settled();
-    // Its next use opens it again, and has not heard how the client ended.
-    await closed.store.close();
-    const ended = new Promise<void>((resolve) => closed.redis.once('end', () => resolve()));
-    closed.redis.disconnect();
-    await ended;
     await eventually('its last node has closed', async () => closed.redis.status === 'close');
     await expect(closed.acquire(key, { waitTime: 600_000 })).rejects.toThrow('was closed, so Redis was not asked');
     await closed.redis.connect();
@@ -108,21 +92,6 @@ describeWithGroup('a client of a Cluster', startCluster, (cluster) => {
   });
 
   describe('renewal', () => {
-    test('leases of many slots are extended in a pipeline for each node, in the order of the claims', async () => {
-      const { store, redis } = actor();
-      const claims = Array.from({ length: 60 }, () => claimOf(someKey()));
-      for (const claim of claims.filter((_, index) => index % 3 !== 0)) await store.acquire(claim);
-      const pipelines: number[] = [];
-      const { pipeline } = redis;
-      redis.pipeline = (...args) => {
-        pipelines.push(1);
-        return pipeline.apply(redis, args);
-      };
-      const expected = claims.map((_, index) => (index % 3 === 0 ? 'gone' : 'extended'));
-      expect(await store.extend(claims)).toEqual(expected);
-      expect(pipelines).toHaveLength(3);
-    });
-
     test('one whose slot has moved is extended where it is now', async () => {
       const { store } = actor();
       const claims = Array.from({ length: 12 }, () => claimOf(someKey()));
@@ -157,21 +126,6 @@ describeWithGroup('a client of a Cluster', startCluster, (cluster) => {
   });
 
   describe('connections', () => {
-    test('one for wake-ups to each master that has an awaited key; none is left when nobody waits', async () => {
-      const connectionName = randomUUID();
-      const contender = actor({ client: { redisOptions: { connectionName } } });
-      const names = Array.from({ length: 30 }, () => someKey());
-      const before = contender.redis.listenerCount('refresh');
-      const watches = await Promise.all(names.map((key) => contender.store.watch(key, () => {})));
-      const listening = () => subscribersOf(cluster().nodes, connectionName);
-      expect(await listening()).toBe(3);
-      expect(contender.redis.listenerCount('refresh')).toBe(before + 1);
-      for (const watch of watches) watch.close();
-      expect(contender.redis.listenerCount('refresh')).toBe(before);
-      await eventually('they are closed', async () => (await listening()) === 0);
-      expect(contender.redis.status).toBe('ready');
-    });
-
     test('a watch says that it hears nothing while its master is away, and looks again when it is back', async () => {
       const contender = actor();
       const key = someKey();
@@ -188,14 +142,3 @@ describeWithGroup('a client of a Cluster', startCluster, (cluster) => {
     });
   });
 });
-
-/** The connections of a client that are for wake-ups, subscribed or not. */
-async function subscribersOf(nodes: readonly RedisServer[], name: string): Promise<number> {
-  const lists = nodes.map(async ({ url }) => {
-    const admin = new Redis(url);
-    const lines = String(await admin.client('LIST')).split('\n');
-    admin.disconnect();
-    return lines.filter((line) => line.includes(` name=${name} `) && / cmd=(s?(un)?subscribe|ping)/.test(line)).length;
-  });
-  return (await Promise.all(lists)).reduce((sum, count) => sum + count, 0);
-}

@@ -1,13 +1,11 @@
-import { Redis } from 'ioredis';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { RedisServer } from '../../../src/addons/testing/servers/redis.js';
-import { namesOf } from '../../../src/redis/names.js';
 import { FallbackStore } from '../../../src/stores/fallback.js';
 import type { Turn } from '../../../src/waiting/lease-set.js';
 import { eventually } from '../../support/eventually.js';
+import type { RedisServer } from '../../support/servers/index.js';
 import { startCluster } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
-import { leaseName, PREFIX, someKey } from '../../waiting/actors.js';
+import { leaseName, someKey } from '../../waiting/actors.js';
 import { type ClientOptions, ClusterActor, type ClusterActorOptions } from './cluster-actor.js';
 
 const HEALS = { within: 30_000, every: 50 };
@@ -66,29 +64,6 @@ describeWithGroup('a Cluster whose key moves while it is held and awaited', star
     await eventually('it is whole', cluster().isWhole, HEALS);
   });
 
-  test.for(Object.entries(faults))('%s: it is renewed there, and passes on in order', async ([, fault]) => {
-    const { key, holder, held, waiters, owner } = await stage(ALERT);
-    await cluster().replicated(leaseName(key));
-    const mend = mending(await fault(key, owner));
-    await eventually('both listen there', () => bothListen(key, owner), HEALS);
-    // The first may be one that is sent to where the key was.
-    const renewed = async () => (await holder.store.extend([held.lease]))[0] === 'extended';
-    await eventually('it is renewed', renewed);
-    held.end();
-    const order: string[] = [];
-    const [first, second] = waiters.map(({ turn }, index) =>
-      turn.then((taken) => {
-        order.push(index === 0 ? 'first' : 'second');
-        return taken;
-      }),
-    );
-    (await first)?.end();
-    (await second)?.end();
-    expect(order).toEqual(['first', 'second']);
-    await mend();
-    await eventually('it is whole', cluster().isWhole, HEALS);
-  });
-
   test('its master is killed with all that the replica has not heard of: both get it, by what is left', async () => {
     const key = someKey();
     const thaw = mending(await cluster().cutOffReplica(leaseName(key)));
@@ -124,30 +99,10 @@ describeWithGroup('a Cluster whose key moves while it is held and awaited', star
     expect(types()).toEqual(['redis-passed-by', 'redis-back']);
     await eventually('it is whole', cluster().isWhole, HEALS);
   });
-
-  async function bothListen(key: string, before: RedisServer): Promise<boolean> {
-    const { wake } = namesOf(PREFIX, key);
-    // In the middle of a failover nobody is.
-    const owner = await cluster()
-      .ownerOf(leaseName(key))
-      .catch(() => before);
-    if (owner.port === before.port) return false;
-    const [, count] = (await ask(owner.url, (node) => node.call('PUBSUB', 'SHARDNUMSUB', wake))) as [string, number];
-    return count === 2;
-  }
 });
 
 async function bothGetIt(waiters: readonly { turn: Promise<Turn> }[]): Promise<void> {
   await Promise.all(waiters.map(({ turn }) => turn.then((taken) => taken.end())));
-}
-
-async function ask<T>(url: string, question: (redis: Redis) => Promise<T>): Promise<T> {
-  const redis = new Redis(url);
-  try {
-    return await question(redis);
-  } finally {
-    redis.disconnect();
-  }
 }
 
 /** Once, and also where the test fails: the next one needs a whole Cluster. */

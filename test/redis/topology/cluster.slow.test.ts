@@ -1,76 +1,38 @@
 import { randomUUID } from 'node:crypto';
-import { Cluster, Redis } from 'ioredis';
-import { onTestFinished } from 'vitest';
-import type { ClusterClient } from '../../../src/redis/client.js';
-import { RedisStore } from '../../../src/redis/store.js';
-import { eventually } from '../../support/eventually.js';
+import { Cluster } from 'ioredis';
 import { startCluster } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
-import { leaseName, PREFIX, queueName } from '../../waiting/actors.js';
-import type { StoreActor } from '../../waiting/claims.js';
 import { describeOrder } from '../../waiting/order-contract.js';
 import { describeStore } from '../../waiting/store-contract.js';
+import { storeActor } from '../store-actor.js';
 import type { ClientOptions } from './cluster-actor.js';
 
-interface Setting {
-  readonly name: string;
-  readonly options?: ClientOptions;
-}
-
-const SETTINGS: readonly Setting[] = [
-  { name: 'RESP3', options: { redisOptions: { protocol: 3 } } },
-  { name: 'RESP2', options: { redisOptions: { protocol: 2 } } },
+const SETTINGS: Record<string, ClientOptions> = {
+  RESP3: { redisOptions: { protocol: 3 } },
+  RESP2: { redisOptions: { protocol: 2 } },
   // What an application may have set for its own use of the client.
-  {
-    name: 'lazy, with a prefix that decides on the slot, a time limit and automatic pipelines',
-    options: {
-      lazyConnect: true,
-      keyPrefix: '{app}:',
-      enableAutoPipelining: true,
-      scaleReads: 'slave',
-      redisOptions: { commandTimeout: 5_000 },
-    },
+  'lazy, with a prefix that decides on the slot, a time limit and automatic pipelines': {
+    lazyConnect: true,
+    keyPrefix: '{app}:',
+    enableAutoPipelining: true,
+    scaleReads: 'slave',
+    redisOptions: { commandTimeout: 5_000 },
   },
-];
+};
 
 describeWithGroup('RedisStore on a Cluster', startCluster, (cluster) => {
-  for (const { name, options = {} } of SETTINGS) {
-    const makeActor = (process?: string): StoreActor => {
+  for (const [name, options] of Object.entries(SETTINGS)) {
+    const makeActor = (process?: string) => {
       const { nodes } = cluster();
       const connectionName = randomUUID();
       const redis = new Cluster(
         nodes.map(({ host, port }) => ({ host, port })),
         { ...options, redisOptions: { ...options.redisOptions, connectionName } },
       );
-      redis.on('error', () => {});
-      const settings = { keyPrefix: PREFIX, commandTimeout: 10_000, ...(process && { name: process }) };
-      const store = new RedisStore(redis as unknown as ClusterClient, settings, () => {});
-      const close = () => {
-        void store.close();
-        redis.disconnect();
-      };
-      onTestFinished(close);
-      const isGone = async () => !(await connectionsOf(nodes)).includes(connectionName);
-      return {
-        store,
-        kill: async () => {
-          close();
-          await eventually('the servers have noticed', isGone);
-        },
-        forget: (key) => redis.del(leaseName(key), queueName(key)),
-      };
+      const servers = nodes.map(({ url }) => url);
+      return storeActor(redis, process === undefined ? {} : { name: process }, { servers, connectionName });
     };
     describeStore(name, makeActor);
     describeOrder(name, makeActor);
   }
 });
-
-async function connectionsOf(nodes: readonly { url: string }[]): Promise<string> {
-  const lists = nodes.map(async ({ url }) => {
-    const admin = new Redis(url);
-    const list = String(await admin.client('LIST'));
-    admin.disconnect();
-    return list;
-  });
-  return (await Promise.all(lists)).join();
-}

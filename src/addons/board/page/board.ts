@@ -5,7 +5,6 @@ import { KeyTable } from './keys.js';
 import { drawPanels } from './panels.js';
 import { State } from './state.js';
 import { byId, redraw } from './text.js';
-import { linkOf } from './words.js';
 
 /** So often leases count down where nothing else happens; milliseconds. */
 const TICK = 500;
@@ -19,7 +18,7 @@ let isPaused = false;
 let isScheduled = false;
 
 function draw(): void {
-  const [kind, text] = linkOf(state, isPaused);
+  const [kind, text] = state.link(isPaused);
   byId('link').className = `dot ${kind}`;
   redraw(byId('link'), text);
   if (isPaused) return;

@@ -2,9 +2,8 @@
 
 import type { BoardTurn } from '../source.js';
 import { bars } from './chart.js';
-import type { Key, State } from './state.js';
-import { byId, clock, counted, duration, element, number, redraw, shown, shownText } from './text.js';
-import { consequences, oldFacts } from './words.js';
+import { holderOf, type Key, question, type State } from './state.js';
+import { byId, clock, counted, duration, element, number, redraw, shown } from './text.js';
 
 /** So often the last turns of the key are asked for at most; milliseconds. */
 const TURNS_EVERY = 1_000;
@@ -37,16 +36,17 @@ export class Details {
   draw(): void {
     if (this.#key === undefined) return;
     const key = this.#present;
-    const { happened, token } = this.#state.status ?? {};
-    redraw(byId('old'), oldFacts(this.#state));
-    byId('old').hidden = !this.#state.isOld;
+    const { isOld, asOf, status } = this.#state;
+    const old = `The keys cannot be read now. All of this is ${asOf}, and may be different by now.`;
+    redraw(byId('old'), isOld ? old : '');
+    byId('old').hidden = !isOld;
     redraw(byId('chart'), key?.bars ?? null, () =>
       key ? [bars(key.bars, Math.max(1, ...key.bars), `${counted(key.total, 'turn')} in five minutes`, 64)] : ['none'],
     );
     this.#drawFacts(key);
     this.#drawWaiters(key);
-    byId('own-turns').hidden = happened === undefined;
-    byId('force').hidden = token === undefined;
+    byId('own-turns').hidden = status?.happened === undefined;
+    byId('force').hidden = status?.token === undefined;
     void this.#readTurns(this.#key);
   }
 
@@ -107,8 +107,9 @@ export class Details {
   /** Nothing is taken but from the holder that the question has named. */
   async #take(): Promise<void> {
     const [name, key] = [this.#key, this.#present];
-    const from = key?.holder === undefined ? 'its next holder' : shownText(holderOf(key));
-    if (!confirm(`Take this key from ${from}?\n\n${consequences(this.#state, key)}`)) return;
+    if ((key?.holder ?? key?.transaction ?? key?.problem) === undefined)
+      return redraw(byId('said'), 'Nobody has this key.');
+    if (!confirm(question(this.#state, key as Key))) return;
     redraw(byId('said'), 'Releasing …');
     const { released, error } = await asked('force-release', {
       method: 'POST',
@@ -117,7 +118,7 @@ export class Details {
     });
     // The dialog was closed meanwhile, or shows another key.
     if (this.#key !== name) return;
-    redraw(byId('said'), error ?? (released ? 'The key was taken from its holder.' : 'The key was free already.'));
+    redraw(byId('said'), error ?? (released ? 'The key was taken.' : 'The key was free already.'));
   }
 }
 
@@ -150,9 +151,4 @@ function turnItem({ turn, token, admittedAt, duration: took, outcome, process, e
     ),
     element('span', { class: 'said' }, shown(more.filter(Boolean).join(', '))),
   );
-}
-
-/** The name of its process, if it is known, with its id in brackets. */
-function holderOf({ holder = '', process }: Key): string {
-  return process === undefined ? holder : `${process} (${holder})`;
 }

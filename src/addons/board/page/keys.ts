@@ -1,10 +1,10 @@
-// The table of keys. One page of it is in the document, whatever there is behind it.
+// The table of keys. The first ones are in the document, however many there are.
 
 import { bars } from './chart.js';
 import type { Key, State } from './state.js';
 import { byId, counted, duration, element, number, redraw, shown, shownText } from './text.js';
 
-const PAGE = 25;
+const SHOWN = 100;
 /** How long an order stands at least, so that rows do not jump; milliseconds. */
 const ORDER_STANDS = 2_000;
 
@@ -23,31 +23,21 @@ export class KeyTable {
   readonly #state: State;
   readonly #onOpen: (key: string) => void;
   readonly #slots: ReturnType<typeof newRow>[] = [];
-  #sorted: readonly string[] = [];
+  #places: ReadonlyMap<string, number> = new Map();
   #sortedAt = 0;
   #sortedFor = '';
-  #page = 0;
 
   constructor(state: State, onOpen: (key: string) => void) {
     this.#state = state;
     this.#onOpen = onOpen;
-    const turnTo = (page: number) => {
-      this.#page = page;
-      this.draw();
-    };
-    byId('find').addEventListener('input', () => turnTo(0));
-    byId('order').addEventListener('change', () => turnTo(0));
-    byId('previous').addEventListener('click', () => turnTo(this.#page - 1));
-    byId('next').addEventListener('click', () => turnTo(this.#page + 1));
+    byId('find').addEventListener('input', () => this.draw());
+    byId('order').addEventListener('change', () => this.draw());
   }
 
   draw(): void {
-    const { keys, isOld, known } = this.#state;
+    const { isOld, seenAt } = this.#state;
     const found = this.#inOrder(byId('find').value.toLowerCase(), byId('order').value);
-    const pages = Math.max(1, Math.ceil(found.length / PAGE));
-    this.#page = Math.min(Math.max(0, this.#page), pages - 1);
-    const from = this.#page * PAGE;
-    const here = found.slice(from, from + PAGE).flatMap((key) => keys.get(key) ?? []);
+    const here = found.slice(0, SHOWN);
     const most = Math.max(1, ...here.flatMap(({ bars }) => bars));
     here.forEach((key, at) => {
       const slot = this.#slots[at] ?? newRow(this.#onOpen);
@@ -57,32 +47,27 @@ export class KeyTable {
     });
     for (const { row } of this.#slots.slice(here.length)) row.remove();
     byId('table').hidden = here.length === 0;
-    byId('empty').hidden = here.length > 0;
+    const more = found.length - here.length;
+    byId('rest').hidden = here.length > 0 && more === 0;
     const none = byId('find').value === '' ? 'No key is held or waited for.' : 'No key matches.';
-    redraw(byId('empty'), known ? none : 'Reading the keys …');
-    byId('pager').hidden = pages === 1;
-    redraw(byId('range'), `${number(from + 1)} to ${number(from + here.length)} of ${number(found.length)}`);
-    byId('previous').disabled = this.#page === 0;
-    byId('next').disabled = this.#page === pages - 1;
+    const rest = more > 0 ? `${counted(more, 'more key')}: find them by a part of their names.` : none;
+    redraw(byId('rest'), seenAt === undefined ? 'Reading the keys …' : rest);
   }
 
   /** Their order stands while somebody points at one of them or has it in focus; new ones come to the end. */
-  #inOrder(wanted: string, order: string): readonly string[] {
+  #inOrder(wanted: string, order: string): readonly Key[] {
     const found = [...this.#state.keys.values()].filter((key) => matches(key, wanted));
     const isHeld = byId('rows').matches(':hover') || byId('rows').contains(document.activeElement);
     const now = performance.now();
-    if (`${order} ${wanted}` === this.#sortedFor && (isHeld || now - this.#sortedAt < ORDER_STANDS)) {
-      const names = found.map(({ key }) => key);
-      const there = new Set(names);
-      this.#sorted = [...new Set([...this.#sorted.filter((key) => there.has(key)), ...names])];
-      return this.#sorted;
+    if (`${order} ${wanted}` !== this.#sortedFor || (!isHeld && now - this.#sortedAt >= ORDER_STANDS)) {
+      this.#sortedFor = `${order} ${wanted}`;
+      this.#sortedAt = now;
+      const compare = ORDERS[order] ?? (() => 0);
+      found.sort((one, other) => compare(one, other) || (one.key < other.key ? -1 : 1));
+      this.#places = new Map(found.map(({ key }, at) => [key, at]));
     }
-    this.#sortedFor = `${order} ${wanted}`;
-    this.#sortedAt = now;
-    const compare = ORDERS[order] ?? (() => 0);
-    found.sort((one, other) => compare(one, other) || (one.key < other.key ? -1 : 1));
-    this.#sorted = found.map(({ key }) => key);
-    return this.#sorted;
+    const placeOf = ({ key }: Key) => this.#places.get(key) ?? this.#places.size;
+    return found.sort((one, other) => placeOf(one) - placeOf(other));
   }
 }
 

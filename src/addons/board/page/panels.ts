@@ -37,7 +37,8 @@ function list<T>(id: string, items: readonly T[], itemOf: (item: T) => Node, non
   redraw(byId(id), items, () => (items.length === 0 ? [element('li', { class: 'quiet' }, none)] : items.map(itemOf)));
 }
 
-function drawFigures({ keys, known, rate, status }: State): void {
+function drawFigures({ keys, seenAt, rate, status }: State): void {
+  const known = seenAt !== undefined;
   const all = [...keys.values()];
   const waiting = all.reduce((sum, key) => sum + key.waiting, 0);
   const figures: (readonly [name: string, value: string, kind: string])[] = [
@@ -58,28 +59,26 @@ function drawFigures({ keys, known, rate, status }: State): void {
   );
 }
 
-function drawTrouble({ trouble, seenAt }: Status): void {
-  // Without trouble each status has another time.
-  redraw(byId('trouble'), [trouble, trouble && seenAt], () => {
+function drawTrouble({ trouble }: Status): void {
+  redraw(byId('trouble'), trouble, () => {
     if (trouble === undefined) return [];
-    const shows = seenAt === undefined ? '' : `What you see is from ${clock(seenAt)}. `;
     const title = element('strong', {}, 'The keys cannot be read:');
-    return [element('p', { class: 'banner' }, title, ' ', shown(`${trouble}. ${shows}The board tries again.`))];
+    return [element('p', { class: 'banner' }, title, ' ', shown(`${trouble}. The board tries again.`))];
   });
 }
 
-function drawHealth({ health, trouble }: Status): void {
-  redraw(byId('health'), [health, trouble === undefined], () => {
-    if (health.length === 0) return ['Checking the servers …'];
-    const faults = health.filter(({ status }) => status === 'fault');
-    const well = health.filter(({ status }) => status === 'ok').map(({ message }) => message);
+function drawHealth({ postgres, redis, trouble }: Status): void {
+  const findings = [...(postgres ? [postgres] : []), ...redis].flatMap(({ findings }) => findings);
+  redraw(byId('health'), [findings, trouble === undefined], () => {
+    if (findings.length === 0) return ['Checking the servers …'];
+    const faults = findings.filter(({ remedy }) => remedy !== undefined);
+    const well = findings.filter(({ remedy }) => remedy === undefined).map(({ message }) => message);
     // In trouble the next check, which tells where it is, has not ended yet.
     const all = trouble === undefined ? 'All is well. ' : 'At the last check: ';
     const rest = well.length > 0 ? 'The rest is well. ' : '';
-    const lines = faults.map(({ message, remedy }) => {
-      const text = remedy === undefined ? message : `${message} What to do: ${remedy}`;
-      return element('p', { class: 'dot bad' }, element('strong', {}, 'Fault: '), shown(text));
-    });
+    const lines = faults.map(({ message, remedy }) =>
+      element('p', { class: 'dot bad' }, element('strong', {}, 'Fault: '), shown(`${message} What to do: ${remedy}`)),
+    );
     return [...lines, element('p', {}, element('strong', {}, faults.length === 0 ? all : rest), shown(well.join(' ')))];
   });
 }

@@ -77,7 +77,7 @@ export class FakeTransaction {
     const { refused } = this.#scripted?.plan ?? {};
     if (refused !== undefined && this.#begun++ >= refused.after && writes(call)) this.#refuse(call.model);
     // As a statement that has failed.
-    if (this.#refusal !== undefined) throw conductor?.failed(this.#refusal);
+    if (this.#refusal !== undefined) throw conductor?.gate.failed(this.#refusal);
     conductor?.gate.leave();
   }
 

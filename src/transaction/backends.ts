@@ -1,6 +1,5 @@
-import { after, OVERDUE, stop, type Timer, within } from '../base/clock.js';
-import type { Reply } from '../base/reply.js';
-import type { Connection, Row, StatementResult, TextRow } from '../database/database.js';
+import { OVERDUE, within } from '../base/clock.js';
+import type { Connection, Row, TextRow } from '../database/database.js';
 import { END_BACKEND, END_BLOCKERS } from '../database/sql.js';
 import type { Admission } from './admission.js';
 import type { CallContext } from './call.js';
@@ -9,10 +8,6 @@ import { isClosedByPostgres, isLoss } from './rolled-back.js';
 
 /** How long Postgres may take to answer, in addition to the time that it was asked to wait; milliseconds. */
 export const ANSWER_TIME = 2_000;
-/** How long an admission waits before the transactions that block it are ended; most end within it. Milliseconds. */
-const END_BLOCKERS_AFTER = 50;
-/** How long to wait, after the admission, for the reply of the statement that ends blockers; milliseconds. */
-const END_BLOCKERS_TIME = 500;
 /** Grace period for statements in flight after an abort, before their backend is ended; milliseconds. */
 const DRAIN_GRACE = 50;
 
@@ -29,35 +24,11 @@ export async function endBackend(call: CallContext, { pid, xid, epoch }: Admissi
   await end(call, () => call.database.rescue(END_BACKEND, [pid, xid, epoch ?? null]));
 }
 
-/** Ends the transactions that block an admission, if nobody works in them any more. */
-export class BlockerEnd {
-  readonly #timer: Timer;
-  /** Pending while they are being ended. */
-  #ending: Promise<void> | undefined;
-
-  /** @param own the answer to OWN_TRANSACTION, which was sent before the admission. */
-  constructor(call: CallContext, own: Reply<StatementResult> | undefined) {
-    const end = ({ rows: [row] }: StatementResult) => {
-      this.#ending = endBlockers(call, row);
-    };
-    this.#timer = after(END_BLOCKERS_AFTER, () => own?.listen(end, () => {}));
-  }
-
-  /** Called when the admission has been answered: resolves when it is known which blockers were ended. */
-  async ended(): Promise<void> {
-    if (this.#ending) await within(this.#ending, END_BLOCKERS_TIME);
-  }
-
-  stop(): void {
-    stop(this.#timer);
-  }
-}
-
 /**
  * Ends the transactions that block the admission on backend `own`, if their leases were in the same waiting room and
  * are older than this call's lease or began before the moment of `takes`.
  */
-async function endBlockers(call: CallContext, own: TextRow | undefined): Promise<void> {
+export async function endBlockers(call: CallContext, own: TextRow | undefined): Promise<void> {
   // With an infinite age, another caller may hold the key, too, and its transaction must not be ended.
   const age = Number.isFinite(call.leases.age) ? call.leases.age : null;
   const foundAt = call.takes?.foundAt ?? null;
