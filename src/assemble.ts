@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { ensure, nearest } from './base/checks.js';
 import { type Emit, emitOf, toEmit } from './base/events.js';
 import type { Observed } from './call/observed.js';
-import { look } from './call/operators.js';
+import { list } from './call/operators.js';
 import type { Query } from './database/database.js';
 import { Fencing } from './fencing/fencing.js';
 import { DEFAULTS, type RedisLike, type ResolvedOptions } from './options/options.js';
@@ -47,7 +47,7 @@ export function assembleLocks(options: ResolvedOptions, lookout: Query) {
   const renewal = new Renewal(store);
   const room = new WaitingRoom(store, renewal, emit, { ...options, ...pollDelayOf(options) });
   const observed: Observed = {
-    look: (recent) => look(store, lookout, recent),
+    look: (recent) => list(store, lookout, recent),
     callers: () => room.waitingByKey(),
     query: lookout,
     redis: options.redis,
