@@ -5,6 +5,8 @@ import { defineConfig } from 'vitest/config';
 const TESTS = ['test/**/*.test.ts', 'examples/**/*.test.ts'];
 const SLOW = '**/*.slow.test.ts';
 const FAULTS = 'test/faults/**';
+/** Measures times of the servers. */
+const STALLS = 'test/faults/topologies/stalls.test.ts';
 const INSTALL = 'test/install/**';
 /** A project of its own, with tests for several runners: test/install/testing.test.ts runs them. */
 const TESTED = 'examples/testing/**';
@@ -75,18 +77,29 @@ export default defineConfig({
           name: 'slow',
           include: [SLOW],
           exclude: ['**/node_modules/**', FAULTS, INSTALL],
-          maxWorkers: 2,
+          // Their servers take most of the time to start, stop and fail.
+          maxWorkers: 3,
           sequence: { groupOrder: 2 },
         },
       },
       {
-        // Each has several servers and workers of its own.
+        // Each has several servers and workers of its own, and needs most of one core.
         test: {
           ...common,
           name: 'faults',
           include: [`${FAULTS}/*.test.ts`],
-          maxWorkers: 1,
+          exclude: [STALLS],
+          maxWorkers: 2,
           sequence: { groupOrder: 3 },
+        },
+      },
+      {
+        test: {
+          ...common,
+          name: 'faults, measured',
+          include: [STALLS],
+          maxWorkers: 1,
+          sequence: { groupOrder: 4 },
         },
       },
       {
@@ -95,7 +108,7 @@ export default defineConfig({
           name: 'install',
           include: [`${INSTALL}/*.test.ts`],
           maxWorkers: 1,
-          sequence: { groupOrder: 4 },
+          sequence: { groupOrder: 5 },
         },
       },
     ],

@@ -9,7 +9,9 @@ import { createBoard, toNodeListener } from '../src/addons/board/index.js';
 import { fencedLock } from '../src/index.js';
 import { PrismaClient } from '../test/generated/prisma/client.js';
 import { startChromium } from '../test/support/chromium.js';
+import { refusedWrite } from '../test/support/refused-write.js';
 import { startPostgres, startRedis } from '../test/support/servers/index.js';
+import type { ShopClient } from '../test/support/shop.js';
 import { setUpShop } from '../test/support/shop-database.js';
 
 const OUT = new URL('../docs/pictures/board.png', import.meta.url);
@@ -36,30 +38,14 @@ const [web1, web2, jobs] = ['web-1', 'web-2', 'jobs-1'].map((name) => {
   const adapter = new PrismaPg({ connectionString: databaseUrl });
   const redis = new Redis(redisServer.url);
   return new PrismaClient({ adapter }).$extends(fencedLock({ redis, name, defaults: { waitTime: 60_000 } }));
-}) as [Client, Client, Client];
-
-type Client = ReturnType<typeof extended>;
-function extended(plain: PrismaClient) {
-  return plain.$extends(fencedLock({ redis: new Redis({ lazyConnect: true }) }));
-}
+}) as [ShopClient, ShopClient, ShopClient];
 
 let selling = true;
-async function work(prisma: Client, key: string, turn: number, rest: number): Promise<void> {
+async function work(prisma: ShopClient, key: string, turn: number, rest: number): Promise<void> {
   while (selling) {
     await prisma.$withLock(key, () => sleep(turn * (0.5 + Math.random())));
     await sleep(rest * (0.5 + Math.random()));
   }
-}
-
-/** A row that two keys write: the later token stands, and the other write is refused. */
-async function refusedWrite(): Promise<void> {
-  const late = web1.$withLock('stock:17', async (tx) => {
-    await sleep(300);
-    await tx.stock.update({ where: { id: stock.id }, data: { quantity: 9 } });
-  });
-  await sleep(100);
-  await web2.$withLock('cart:5519', (tx) => tx.stock.update({ where: { id: stock.id }, data: { quantity: 8 } }));
-  await late.catch(() => {});
 }
 
 const server = createServer(toNodeListener(createBoard(web1, { title: 'Locks of the shop' }))).listen(0, '127.0.0.1');
@@ -71,7 +57,8 @@ const loops = [web1, web2, jobs].flatMap((prisma) =>
 );
 await jobs.$lock('import:nightly');
 await sleep(BUSY_FOR);
-await refusedWrite();
+// A row that two keys write: the later token stands, and the other write is refused.
+await refusedWrite(web1, web2, stock.id, 'stock:17', 'cart:5519');
 await sleep(1_500);
 mkdirSync(new URL('.', OUT), { recursive: true });
 await page.screenshot({ path: OUT.pathname as `${string}.png`, optimizeForSpeed: false });

@@ -22,17 +22,6 @@ describeWithShop('the transaction and the lock of the present code', () => {
     await currentTx(prisma).stock.update({ where: { id }, data: { quantity: quantity - 1 } });
   }
 
-  test('are those that the function of $withLock was given, across awaits', async () => {
-    const { key } = await shop.product(1);
-    await prisma.$withLock(key, async (tx, lock) => {
-      expect([currentTx(prisma), currentLock(prisma), currentLock()]).toEqual([tx, lock, lock]);
-      expect(currentTx(prisma) === tx).toBe(true);
-      await tx.stock.count();
-      expect(currentTx(prisma) === tx).toBe(true);
-      expect(currentLock()).toBe(lock);
-    });
-  });
-
   test('let helpers work in the transaction, which rolls them back', async () => {
     const { id, key } = await shop.product(10);
     await Promise.all(Array.from({ length: 5 }, () => prisma.$withLock(key, () => sell(id))));
@@ -59,26 +48,12 @@ describeWithShop('the transaction and the lock of the present code', () => {
     expect(refused(() => currentTx(prisma))).toEqual(outside);
   });
 
-  test('are of the innermost lock, and of the outer one again behind it', async () => {
-    const [outer, inner] = [await shop.product(1), await shop.product(1)];
-    await prisma.$withLock(outer.key, async (outerTx, outerLock) => {
-      await prisma.$withLock(
-        inner.key,
-        async (innerTx, innerLock) => {
-          expect(currentTx(prisma) === innerTx).toBe(true);
-          expect(currentLock()).toBe(innerLock);
-        },
-        { nested: 'allow' },
-      );
-      expect(currentTx(prisma) === outerTx).toBe(true);
-      expect(currentLock()).toBe(outerLock);
-    });
-  });
-
   test('of one client are not those of another, also where one lock is inside the other', async () => {
     const [one, two] = [await shop.product(1), await shop.product(1)];
     const other = shop.client().prisma;
     await prisma.$withLock(one.key, async (tx, lock) => {
+      expect([currentTx(prisma), currentLock(prisma), currentLock()]).toEqual([tx, lock, lock]);
+      await tx.stock.count();
       const error = refused(() => currentTx(other));
       expect(error).toEqual(outside);
       expect(error).toMatchObject({ key: one.key, message: expect.stringContaining('another client') });
@@ -92,6 +67,8 @@ describeWithShop('the transaction and the lock of the present code', () => {
         },
         { nested: 'allow' },
       );
+      await prisma.$withLock(two.key, (inner) => expect(currentTx(prisma) === inner).toBe(true), { nested: 'allow' });
+      expect([currentTx(prisma) === tx, currentLock() === lock]).toEqual([true, true]);
     });
   });
 

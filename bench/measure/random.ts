@@ -8,24 +8,3 @@ export function seeded(seed: number): () => number {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
 }
-
-/** Draws 0 to `count` - 1, the first most often: the n-th with a weight of 1/n. */
-export function zipf(count: number, random: () => number): () => number {
-  const sums = new Float64Array(count);
-  let sum = 0;
-  for (let rank = 0; rank < count; rank++) {
-    sum += 1 / (rank + 1);
-    sums[rank] = sum;
-  }
-  return () => {
-    const drawn = random() * sum;
-    let low = 0;
-    let high = count - 1;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((sums[middle] as number) < drawn) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  };
-}

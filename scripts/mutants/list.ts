@@ -83,7 +83,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'statement before the admission',
     file: 'src/connection/pg-connection.ts',
     change: [[', values: [] }, ...statements]', ", values: [] }, { text: 'SELECT 1', values: [] }, ...statements]"]],
-    tests: ['test/transaction/first-statement'],
+    tests: ['test/transaction/commit-answer'],
     why: 'It takes the snapshot: under REPEATABLE READ one from before the wait.',
   },
   // G2: the fence, in the client.
@@ -242,21 +242,21 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'epochs not compared',
     file: 'src/transaction/commit.ts',
     change: [['admission.epoch !== undefined && admission.epoch === evidence.epoch', 'admission.epoch !== undefined']],
-    tests: ['test/transaction/outcome'],
+    tests: ['test/transaction/evidence'],
     why: 'After a crash an xid may be another transaction’s.',
   },
   {
     name: 'a history that was cut off, taken as whole',
     file: 'src/transaction/commit.ts',
     change: [["turnsSince < REMEMBERED ? 'aborted' : 'unknown'", "turnsSince < 2n ** 62n ? 'aborted' : 'unknown'"]],
-    tests: ['test/transaction/outcome'],
+    tests: ['test/transaction/evidence'],
     why: 'Sixteen turns later the attempt is not in it any more.',
   },
   {
     name: 'the history of a younger row',
     file: 'src/transaction/commit.ts',
     change: [['born === undefined || born >= admission.token', 'born === undefined']],
-    tests: ['test/transaction/outcome'],
+    tests: ['test/transaction/evidence'],
     why: 'The row may have been deleted since, as idle.',
   },
   {
@@ -308,7 +308,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'work begun again although admitted',
     file: 'src/transaction/transaction.ts',
     change: [['    if (admitted) {', '    if (false) {']],
-    tests: ['test/transaction/runs-once'],
+    tests: ['test/transaction/refused-commit'],
     why: 'What the work did elsewhere would be done twice.',
   },
   // G3: a key is given back when the outcome is known, by its holder alone, and to the one that is next.
@@ -317,8 +317,8 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/call/with-lock.ts',
     change: [
       [
-        '          leases.pass((next, lease) => (next instanceof LockRequest ? next.chain(database, lease) : undefined)),',
-        '          leases.release() as undefined,',
+        '          turn.pass((next, lease) => (next instanceof LockRequest ? next.chain(database, lease) : undefined)),',
+        '          turn.end() as undefined,',
       ],
     ],
     tests: ['test/promises/g3-outcome'],
@@ -328,7 +328,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'given back while the successor works',
     file: 'src/waiting/key-queue.ts',
-    change: [["        if (this.#turns === 0) this.#passOn(lease, 'lease');", "        this.#passOn(lease, 'lease');"]],
+    change: [["    if (this.#turns === 0) this.#passOn(lease, 'lease');", "    this.#passOn(lease, 'lease');"]],
     tests: ['test/call/chain', 'test/waiting/hand-over'],
     why: 'Another process would have the key beside it.',
   },
@@ -400,7 +400,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'connection held while a look has no answer',
     file: 'src/call/with-lock.ts',
-    change: [['    this.#timer = after(openTime, () => this.discard());\n', '']],
+    change: [['const timer = after(openTime, () => this.discard());', 'const timer = after(openTime, () => {});']],
     tests: ['test/promises/g4-waiting'],
     why: 'Those who wait would take the pool from those who work.',
   },

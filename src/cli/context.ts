@@ -51,8 +51,8 @@ export class Context {
   /** The environment as it was before a Prisma config was run, which may load a `.env` into it. */
   readonly givenEnv: World['env'];
   readonly now: () => Date;
+  readonly isJson: boolean;
   readonly #world: World;
-  readonly #json: boolean;
   readonly #hidden = new Map<string, string>();
   #used: Partial<Record<keyof Used, string | null>> | undefined;
   #asked: Asked | undefined;
@@ -63,22 +63,22 @@ export class Context {
     this.givenEnv = { ...world.env };
     this.now = world.now;
     this.#world = world;
-    this.#json = json;
+    this.isJson = json;
   }
 
   /** The same, with what it says to people on stderr: stdout is for a script. */
   aside(): Context {
-    return this.#json ? this : new Context({ ...this.#world, stdout: this.#world.stderr }, false);
+    return this.isJson ? this : new Context({ ...this.#world, stdout: this.#world.stderr }, false);
   }
 
   /** Writes a line for people. With --json, only the JSON document is written. */
   say(text = ''): void {
-    if (!this.#json) this.#world.stdout.write(`${this.clean(text)}\n`);
+    if (!this.isJson) this.#world.stdout.write(`${this.clean(text)}\n`);
   }
 
   /** Writes the JSON document of --json. */
   document(value: object): void {
-    if (!this.#json) return;
+    if (!this.isJson) return;
     const clean = (_: string, part: unknown) => {
       if (typeof part === 'bigint') return String(part);
       return typeof part === 'string' ? this.clean(part) : part;
@@ -117,10 +117,6 @@ export class Context {
 
   complain(text: string): void {
     this.#world.stderr.write(`${this.clean(text)}\n`);
-  }
-
-  get isJson(): boolean {
-    return this.#json;
   }
 
   /** Shows these lines in place of what the terminal shows, as far as it has room; without a terminal, behind it. */

@@ -4,7 +4,6 @@ import type { Burst } from '../../bench/measure/burst.js';
 import { CommandCounter } from '../../bench/measure/commands.js';
 import { fairness } from '../../bench/measure/fairness.js';
 import { inTurn } from '../../bench/measure/interleave.js';
-import { seeded, zipf } from '../../bench/measure/random.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 
 describeWithRedis('the counter of commands', (redis) => {
@@ -67,22 +66,4 @@ describe('the order of the contestants', () => {
       expect(new Set(followed.values())).toEqual(new Set(count === 1 ? [] : [2]));
     },
   );
-});
-
-describe('what is drawn at random', () => {
-  test('is the same for the same seed', () => {
-    const [one, other] = [seeded(7), seeded(7)];
-    expect(Array.from({ length: 5 }, one)).toEqual(Array.from({ length: 5 }, other));
-    expect(seeded(8)()).not.toBe(seeded(7)());
-  });
-
-  test('by Zipf, the first comes about twice as often as the second, and all are in bounds', () => {
-    const draw = zipf(100, seeded(1));
-    const drawn = Array.from({ length: 20_000 }, draw);
-    const times = (rank: number) => drawn.filter((one) => one === rank).length;
-    expect(times(0) / times(1)).toBeGreaterThan(1.7);
-    expect(times(0) / times(1)).toBeLessThan(2.3);
-    expect(Math.min(...drawn)).toBe(0);
-    expect(Math.max(...drawn)).toBeLessThan(100);
-  });
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { currentTx } from '../../src/index.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { atWork, describeWithShop, gate, Shop } from '../support/shop.js';
 
 describeWithShop('a function that goes on after its lock was aborted', () => {
   const shop = new Shop();
@@ -89,5 +89,25 @@ describeWithShop('a function that goes on after its lock was aborted', () => {
     await expect(held).rejects.toBe(reason);
     expect(told).toBe(reason);
     expect(await prisma.$withLock(key, (tx) => tx.stock.findUnique({ where: { id } }))).toMatchObject({ quantity: 10 });
+  });
+
+  test('by one signal for all calls: they all end, and there is no warning of a leak', async () => {
+    const { key } = await shop.product(1);
+    const { prisma } = shop.client();
+    const warnings: Error[] = [];
+    const heard = (warning: Error) => void warnings.push(warning);
+    process.on('warning', heard);
+    const shutdown = new AbortController();
+    const { signal } = shutdown;
+    const { held: holder } = await atWork(prisma, key, () => {}, { signal });
+    const waiting = Array.from({ length: 50 }, () => prisma.$withLock(key, () => 'in', { signal }));
+    shutdown.abort(new Error('shutting down'));
+    const ends = await Promise.allSettled([holder, ...waiting]);
+    expect(ends.map((end) => end.status === 'rejected' && (end.reason as Error).message)).toEqual(
+      Array.from({ length: 51 }, () => 'shutting down'),
+    );
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('warning', heard);
+    expect(warnings).toEqual([]);
   });
 });

@@ -70,7 +70,7 @@ describeWithShop('hooks and $oncePer among faults', () => {
           const place = Math.floor(Math.random() * WORKERS);
           const worker = workers[place] as Worker;
           const within = (done: Promise<void>) => Promise.race([done.then(() => cut++), sleep(1_000)]);
-          if (postgres.supervised && performance.now() > restartAt) {
+          if ('dir' in postgres && performance.now() > restartAt) {
             restartAt += restartEvery;
             await postgres.restart();
             restarts++;

@@ -1,9 +1,5 @@
-import { PrismaPg } from '@prisma/adapter-pg';
-import pg from 'pg';
-import { expect, inject, test } from 'vitest';
-import { ClosedError, fencedLock, type Lock } from '../../src/index.js';
-import { PrismaClient } from '../generated/prisma/client.js';
-import { proxied } from '../support/proxied.js';
+import { expect, test } from 'vitest';
+import { ClosedError, type Lock } from '../../src/index.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 
 /** Registers a hook of each kind, which notes that it ran. */
@@ -64,19 +60,6 @@ describeWithShop('hooks of a lock', () => {
     expect(seen).toEqual([new Error('no sale'), 'free']);
   });
 
-  test('a COMMIT whose answer was lost: afterCommit, once, when it is found out', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma, proxy, events } = await proxied(shop, inject('postgres').app);
-    const ran: string[] = [];
-    void proxy.cutAfterCommit();
-    await prisma.$withLock(key, async (tx, lock) => {
-      noting(ran, lock);
-      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-    });
-    expect(ran).toEqual(['afterCommit']);
-    expect(events).toEqual([{ type: 'commit-resolved', key, outcome: 'committed' }]);
-  });
-
   test('a timeout: afterRollback; what the function registers when that is over is refused', async () => {
     const { key } = await shop.product(1);
     const goOn = gate();
@@ -101,30 +84,6 @@ describeWithShop('hooks of a lock', () => {
     goOn.open();
     expect(await late.opened).toBeInstanceOf(ClosedError);
     expect(ran).toEqual(['afterRollback']);
-  });
-
-  test('a part of it was committed past the lock: onUnknown, and an error of the function is the cause', async () => {
-    const failure = new Error('and then');
-    const connectionString = inject('postgres').app;
-    const pool = new pg.Pool({ connectionString, max: 1 });
-    let connection: pg.PoolClient | undefined;
-    pool.on('acquire', (client) => {
-      connection = client;
-    });
-    shop.closeLater(() => pool.end());
-    const plain = new PrismaClient({ adapter: new PrismaPg(pool) });
-    const prisma = plain.$extends(fencedLock({ redis: shop.redis(), rescue: new PrismaPg({ connectionString }) }));
-    const { id, key } = await shop.product(10);
-    const ran: string[] = [];
-    const held = prisma.$withLock(key, async (tx, lock) => {
-      noting(ran, lock);
-      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-      await connection?.query('COMMIT');
-      throw failure;
-    });
-    await expect(held).rejects.toMatchObject({ code: 'INSIDE_TRANSACTION', cause: failure });
-    expect(ran).toEqual(['onUnknown']);
-    expect((await shop.row(id))?.quantity).toBe(9);
   });
 
   test('of each run that was rolled back and repeated run, too; afterCommit only of the one that committed', async () => {

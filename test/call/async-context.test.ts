@@ -1,6 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, test } from 'vitest';
-import { eventually } from '../support/eventually.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 
 describeWithShop('the function of a caller whose turn the caller before it has passed on', () => {
@@ -22,11 +21,7 @@ describeWithShop('the function of a caller whose turn the caller before it has p
 
 describeWithShop('the function of a caller whose turn another process has passed on', () => {
   const shop = new Shop();
-  const bystander = shop.redis();
   const tenants = new AsyncLocalStorage<string>();
-
-  const queued = (key: string) =>
-    eventually('a place in the queue', async () => (await bystander.llen(`fenced-lock:{${key}}:queue`)) === 1);
 
   test('runs in the async context of its caller, not of the one that began to wait and gave up', async () => {
     const { prisma } = shop.client();
@@ -36,7 +31,7 @@ describeWithShop('the function of a caller whose turn another process has passed
     const first = tenants.run('the first tenant', () =>
       prisma.$withLock(key, () => tenants.getStore(), { signal: gaveUp.signal }),
     );
-    await queued(key);
+    await shop.queued(key);
     const second = tenants.run('the second tenant', () => prisma.$withLock(key, () => tenants.getStore()));
     gaveUp.abort('enough');
     await expect(first).rejects.toBe('enough');
@@ -54,7 +49,7 @@ describeWithShop('the function of a caller whose turn another process has passed
       await inner.catch(() => given.open());
       await goOn.opened;
     });
-    await queued(key);
+    await shop.queued(key);
     const next = prisma.$withLock(key, () => prisma.$tryWithLock(other, () => 'joined', { nested: 'allow' }));
     gaveUp.abort('enough');
     await given.opened;

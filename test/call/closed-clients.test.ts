@@ -2,8 +2,6 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import type { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
-import { fencedLock } from '../../src/index.js';
-import { PrismaClient } from '../generated/prisma/client.js';
 import { eventually } from '../support/eventually.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
@@ -47,7 +45,7 @@ describeWithShop('a Redis client that was closed', () => {
     const { prisma, events } = shop.client({ redis });
     const waiting = [1, 2, 3].map(() => prisma.$withLock(key, () => 'in', PATIENT));
     const refused = Promise.allSettled(waiting);
-    await eventually('one waits', async () => (await shop.redis().llen(`fenced-lock:{${key}}:queue`)) === 1);
+    await shop.queued(key);
     redis.disconnect();
     for (const each of await refused) expect(each).toMatchObject({ reason: { code: 'LOCK_UNAVAILABLE', key } });
     expect(events).toContainEqual(expect.objectContaining({ type: 'look-failed', key }));
@@ -60,8 +58,7 @@ describeWithShop('a pool of pg that was ended', () => {
   test('a call fails at once, says so, and gives its key back', async () => {
     const { key } = await shop.product(10);
     const pool = new pg.Pool({ connectionString: inject('postgres').app });
-    const plain = new PrismaClient({ adapter: new PrismaPg(pool) });
-    const prisma = plain.$extends(fencedLock({ redis: shop.redis() }));
+    const { prisma } = shop.client({ adapter: new PrismaPg(pool) });
     await prisma.$withLock(key, () => {});
     await pool.end();
     const unavailable = {

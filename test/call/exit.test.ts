@@ -1,5 +1,4 @@
 import { expect, inject, test } from 'vitest';
-import { eventually } from '../support/eventually.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
 
@@ -27,9 +26,8 @@ describeWithShop('a process', () => {
     const lock = isBehind ? await shop.client().prisma.$lock(key) : undefined;
     const worker = startWorker(new URL('./leaver.worker.ts', import.meta.url), args);
     shop.closeLater(() => worker.stop());
-    const redis = shop.redis();
     if (isBehind) {
-      await eventually('it waits', async () => (await redis.llen(`fenced-lock:{${key}}:queue`)) === 1);
+      await shop.queued(key);
       if (what === 'contention') await lock?.release();
     }
     await worker.next('ready');

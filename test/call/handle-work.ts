@@ -1,15 +1,10 @@
 import { expect } from 'vitest';
 import type { LockHandle, LockTx } from '../../src/index.js';
-import type { Shop, ShopClient } from '../support/shop.js';
+import { type Shop, type ShopClient, sale } from '../support/shop.js';
 
 export type Handle = LockHandle<LockTx<ShopClient>>;
 
-export const sellOne = (lock: Handle, id: number, afterRead: () => Promise<void> = async () => {}) =>
-  lock.$transaction(async (tx) => {
-    const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-    await afterRead();
-    await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
-  });
+export const sellOne = (lock: Handle, id: number, afterRead?: () => unknown) => lock.$transaction(sale(id, afterRead));
 
 /** What is registered for a key. */
 export async function registered(shop: Shop, key: string) {

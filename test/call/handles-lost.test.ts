@@ -1,11 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import { expect, inject, test } from 'vitest';
 import { LockLostError, StaleTokenError } from '../../src/index.js';
-import { eventually } from '../support/eventually.js';
 import { type PostgresServer, startPostgres } from '../support/servers/index.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { atWork, describeWithShop, Shop, sale } from '../support/shop.js';
 import { setUpShop } from '../support/shop-database.js';
 import { forget, registered, sellOne } from './handle-work.js';
+import { named } from './waits-in-postgres.js';
 
 describeWithShop('a handle whose lease is gone', () => {
   const shop = new Shop();
@@ -42,12 +41,7 @@ describeWithShop('a handle whose lease is gone', () => {
     const contender = shop.client().prisma;
     const sales = [
       ...Array.from({ length: 5 }, () => sellOne(lock, id)),
-      ...Array.from({ length: 5 }, () =>
-        contender.$withLock(key, async (tx) => {
-          const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-          await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
-        }),
-      ),
+      ...Array.from({ length: 5 }, () => contender.$withLock(key, sale(id))),
     ];
     const sold = (await Promise.allSettled(sales)).filter(({ status }) => status === 'fulfilled').length;
     expect(sold).toBeGreaterThanOrEqual(5);
@@ -59,27 +53,15 @@ describeWithShop('a handle whose lease is gone', () => {
     'is stale under %s too where it waited for the transaction of the new holder',
     async (isolationLevel) => {
       const { id, key } = await shop.product(10);
-      const application_name = `handle ${randomUUID()}`.slice(0, 60);
-      const handled = shop.client({ pool: { application_name } }).prisma;
-      const lock = await handled.$lock(key, { isolationLevel, leaseTime: 60_000 });
+      const handled = named(shop);
+      const lock = await handled.prisma.$lock(key, { isolationLevel, leaseTime: 60_000 });
       await forget(shop, key);
-      const inside = gate();
-      const goOn = gate();
-      const held = shop.client().prisma.$withLock(key, async (tx) => {
-        inside.open();
-        await goOn.opened;
-        await tx.stock.update({ where: { id }, data: { quantity: 5 } });
-      });
-      await inside.opened;
+      const { held, goOn } = await atWork(shop.client().prisma, key, (tx) =>
+        tx.stock.update({ where: { id }, data: { quantity: 5 } }),
+      );
       const late = sellOne(lock, id).catch((error: unknown) => error);
-      await eventually('its admission waits', async () => {
-        const { rowCount } = await shop.admin.query(
-          `SELECT 1 FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'`,
-          [application_name],
-        );
-        return rowCount === 1;
-      });
-      goOn.open();
+      await handled.waits();
+      goOn();
       await held;
       expect(await late).toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded' });
       expect((await shop.row(id))?.quantity).toBe(5);

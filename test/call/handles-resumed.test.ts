@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { aroundScripts } from '../support/around-scripts.js';
 import { eventually } from '../support/eventually.js';
+import { redisProxied } from '../support/proxied.js';
 import { describeWithShop, gate, Shop } from '../support/shop.js';
 import { turnOfLoop } from '../waiting/actors.js';
 import { type Handle, registered, sellOne } from './handle-work.js';
@@ -128,5 +129,19 @@ describeWithShop('a handle that is handed on', () => {
     for (const one of forged) await expect(prisma.$resumeLock(one)).rejects.toMatchObject({ code: 'STALE_TOKEN' });
     await sellOne(lock, id);
     await lock.release();
+  });
+
+  test('while Redis does not answer stays with the old one, and can be resumed later', async () => {
+    const { key } = await shop.product(1);
+    const lock = await shop.client().prisma.$lock(key);
+    const successor = await redisProxied(shop, { commandTimeout: 500 });
+    await successor.prisma.$locks.inspect(key);
+    successor.proxy.silence();
+    const resuming = successor.prisma.$resumeLock(lock.toJSON(), { waitTime: 300 });
+    await expect(resuming).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE', key });
+    expect(await lock.$transaction(() => 'still in')).toBe('still in');
+    const later = await shop.client().prisma.$resumeLock(lock.toJSON());
+    expect(await later.$transaction(() => 'in')).toBe('in');
+    await later.release();
   });
 });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { slotOf } from '../../src/redis/topology/slot.js';
 import { connectTo } from '../support/redis-site.js';
 import { type ClusterGroup, startCluster } from '../support/servers/index.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { atWork, describeWithShop, Shop, type ShopClient, sale } from '../support/shop.js';
 import { describeWithGroup } from '../support/site-suite.js';
 
 describeWithShop('with a Cluster', () => {
@@ -14,43 +14,20 @@ describeWithShop('with a Cluster', () => {
       const keys = products.map(({ key }) => key);
       expect(new Set(keys.map((key) => slotOf(`{${key}}`) >> 12)).size).toBeGreaterThan(1);
       const [holder, contender] = [client(cluster()), client(cluster())];
-      const inside = gate();
-      const goOn = gate();
-      const work = holder.prisma.$withLock(
-        keys,
-        async (tx, lock) => {
-          inside.open();
-          await goOn.opened;
-          lock.signal.throwIfAborted();
-          for (const { id } of products) await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
-        },
-        { leaseTime: 6_000 },
-      );
-      await inside.opened;
+      const sell = async (tx: Pick<ShopClient, 'stock'>, { signal }: { readonly signal: AbortSignal }) => {
+        signal.throwIfAborted();
+        for (const { id } of products) await sale(id)(tx);
+      };
+      const { held, goOn } = await atWork(holder.prisma, keys, sell, { leaseTime: 6_000 });
       for (const key of keys) expect(await contender.prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
       const next = contender.prisma.$withLock(keys, () => 'next');
       // Longer than the leases stand by themselves.
       await new Promise((resolve) => setTimeout(resolve, 7_000));
-      goOn.open();
-      await work;
+      goOn();
+      await held;
       expect(await next).toBe('next');
       for (const { id } of products) expect((await shop.row(id))?.quantity).toBe(9);
       expect([...holder.events, ...contender.events]).toEqual([]);
-    });
-
-    test('the work of many is serial, on keys of every master', async () => {
-      const products = await Promise.all(Array.from({ length: 6 }, () => shop.product(20)));
-      const clients = [client(cluster()), client(cluster())];
-      const sales = products.flatMap(({ id, key }) =>
-        Array.from({ length: 20 }, (_, index) =>
-          clients[index % 2]?.prisma.$withLock(key, async (tx) => {
-            const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-            await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
-          }),
-        ),
-      );
-      await Promise.all(sales);
-      for (const { id } of products) expect((await shop.row(id))?.quantity).toBe(0);
     });
   });
 

@@ -4,7 +4,7 @@ import type { FencedLockOptions } from '../../src/index.js';
 import { untilHolds } from '../support/eventually.js';
 import { connectTo } from '../support/redis-site.js';
 import { type RedisServer, startQuorum } from '../support/servers/index.js';
-import { Shop } from '../support/shop.js';
+import { Shop, sale } from '../support/shop.js';
 import { describeWithGroup } from '../support/site-suite.js';
 
 describeWithGroup(
@@ -45,8 +45,7 @@ describeWithGroup(
       const tokens: bigint[] = [];
       const sell = ({ prisma }: (typeof clients)[number]) =>
         prisma.$withLock(key, async (tx, { token }) => {
-          const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-          await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+          await sale(id)(tx);
           tokens.push(token);
         });
       await Promise.all(Array.from({ length: 20 }, (_, index) => sell(clients[index % 2 ? 1 : 0])));

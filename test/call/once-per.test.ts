@@ -9,6 +9,7 @@ import {
   type OnceResult,
   ReentryError,
 } from '../../src/index.js';
+import { busy } from '../support/busy.js';
 import { eventually } from '../support/eventually.js';
 import { listen } from '../support/heard.js';
 import { proxied } from '../support/proxied.js';
@@ -24,9 +25,8 @@ const ending = (ms: number) => ({ offset: (Date.now() + ms) % HOUR });
 async function once<R>(
   client: ShopClient,
   key: string,
-  interval: number,
   fn: (tx: LockTx<ShopClient>, lock: Lock) => R | Promise<R>,
-  options?: OnceOptions,
+  { interval = HOUR, ...options }: OnceOptions & { readonly interval?: number } = {},
 ): Promise<OnceResult<R>> {
   for (;;) {
     try {
@@ -51,7 +51,6 @@ describeWithShop('$oncePer', () => {
       once(
         client,
         key,
-        HOUR,
         async (tx, lock) => {
           await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
           return lock.token;
@@ -79,7 +78,6 @@ describeWithShop('$oncePer', () => {
     const failed = once(
       one,
       key,
-      HOUR,
       async (tx) => {
         await tx.stock.update({ where: { id }, data: { quantity: 0 } });
         throw new Error('no run');
@@ -87,7 +85,7 @@ describeWithShop('$oncePer', () => {
       options,
     );
     await expect(failed).rejects.toThrow('no run');
-    const second = await once(other, key, HOUR, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }), options);
+    const second = await once(other, key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }), options);
     expect(second).toMatchObject({ ran: true, value: { quantity: 10 } });
   });
 
@@ -96,7 +94,7 @@ describeWithShop('$oncePer', () => {
     const { prisma, proxy } = await proxied(shop, inject('postgres').app);
     const options = fresh();
     const run = (quantity: number) =>
-      once(prisma, key, HOUR, (tx) => tx.stock.update({ where: { id }, data: { quantity } }), options);
+      once(prisma, key, (tx) => tx.stock.update({ where: { id }, data: { quantity } }), options);
     void proxy.cutBeforeCommit();
     await expect(run(9)).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED' });
     void proxy.cutAfterCommit();
@@ -113,7 +111,6 @@ describeWithShop('$oncePer', () => {
     const running = once(
       one,
       key,
-      HOUR,
       async () => {
         inside.open();
         await goOn.opened;
@@ -121,19 +118,19 @@ describeWithShop('$oncePer', () => {
       options,
     );
     await inside.opened;
-    const result = await once(other, key, HOUR, () => 'ran', { ...options, leaseTime: 5_000 });
+    const result = await once(other, key, () => 'ran', { ...options, leaseTime: 5_000 });
     expect(result).toMatchObject({ ran: false, busy: true });
     if (!result.ran) expect(result.nextIn).toBeLessThanOrEqual(5_001);
     // When the holder's lease ends counts, and not how long one of this caller would be.
-    const patient = await once(other, key, HOUR, () => 'ran', { ...options, leaseTime: 600_000 });
+    const patient = await once(other, key, () => 'ran', { ...options, leaseTime: 600_000 });
     expect(patient).toMatchObject({ ran: false, busy: true });
     if (!patient.ran) expect(patient.nextIn).toBeLessThanOrEqual(5_001);
-    const short = await once(other, key, 200, () => 'ran');
+    const short = await once(other, key, () => 'ran', { interval: 200 });
     expect(short).toMatchObject({ ran: false, busy: true });
     if (!short.ran) expect(short.nextIn).toBeLessThanOrEqual(200);
     goOn.open();
     expect(await running).toMatchObject({ ran: true });
-    expect(await once(other, key, HOUR, () => 'ran', options)).toMatchObject({ ran: false, busy: false });
+    expect(await once(other, key, () => 'ran', options)).toMatchObject({ ran: false, busy: false });
   });
 
   test('a run that was committed while this caller was on its way to its transaction counts, and is published as no error', async () => {
@@ -160,7 +157,7 @@ describeWithShop('$oncePer', () => {
     await asked.opened;
     const redis = shop.redis();
     await eventually('the late one has the lock', () => redis.del(`fenced-lock:{${key}}:lease`));
-    expect(await once(shop.client().prisma, key, HOUR, () => 'first', options)).toMatchObject({ ran: true });
+    expect(await once(shop.client().prisma, key, () => 'first', options)).toMatchObject({ ran: true });
     remove();
     proxy.resume();
     expect(await second).toMatchObject({ ran: false, busy: false });
@@ -173,27 +170,20 @@ describeWithShop('$oncePer', () => {
   test('who finds it done needs neither Redis nor a connection of the pool', async () => {
     const { key } = await shop.product(1);
     const options = fresh();
-    await once(shop.client().prisma, key, HOUR, () => {}, options);
+    await once(shop.client().prisma, key, () => {}, options);
     const redis = new Redis('redis://127.0.0.1:1', { lazyConnect: true, retryStrategy: () => null });
     redis.on('error', () => {});
     const { prisma, plain } = shop.client({ redis, pool: { max: 1 } });
-    const [inside, goOn] = [gate(), gate()];
-    const full = plain.$transaction(async (tx) => {
-      await tx.$queryRaw`SELECT 1`;
-      inside.open();
-      await goOn.opened;
-    });
-    await inside.opened;
-    expect(await once(prisma, key, HOUR, () => 'ran', options)).toMatchObject({ ran: false, busy: false });
-    goOn.open();
-    await full;
+    const { letGo } = await busy(plain);
+    expect(await once(prisma, key, () => 'ran', options)).toMatchObject({ ran: false, busy: false });
+    await letGo();
   });
 
   test('a clock of Postgres that was set back does not repeat an interval', async () => {
     const { key } = await shop.product(1);
     const { prisma } = shop.client();
     const options = fresh();
-    await once(prisma, key, HOUR, () => {}, options);
+    await once(prisma, key, () => {}, options);
     // As if it had run when the clock was nearly an hour ahead.
     const { rows } = await shop.admin.query(
       `UPDATE fenced_lock.last_run SET ran_at = ran_at + interval '50 minutes'
@@ -201,7 +191,7 @@ describeWithShop('$oncePer', () => {
       [key],
     );
     const ranAt = (rows[0] as { ran_at: number }).ran_at;
-    const result = await once(prisma, key, HOUR, () => 'ran', options);
+    const result = await once(prisma, key, () => 'ran', options);
     if (result.ran) throw new Error('it ran again');
     expect(result.next.getTime()).toBeGreaterThan(ranAt);
     expect(result.next.getTime()).toBeLessThanOrEqual(ranAt + HOUR);
@@ -213,15 +203,15 @@ describeWithShop('$oncePer', () => {
     const [kept, free] = [(await shop.product(1)).key, (await shop.product(1)).key];
     await prisma.$withLock(`${kept} before`, () => {});
     const options = ending(3_000);
-    const ran = await once(prisma, kept, HOUR, () => 'ran', { ...options, atLeast: 60_000 });
-    const other = await once(prisma, free, HOUR, () => 'ran', options);
+    const ran = await once(prisma, kept, () => 'ran', { ...options, atLeast: 60_000 });
+    const other = await once(prisma, free, () => 'ran', options);
     expect([ran.ran, other.ran]).toEqual([true, true]);
     const again = await eventually('the next interval has begun', async () => {
-      const result = await once(prisma, free, HOUR, () => 'again', options);
+      const result = await once(prisma, free, () => 'again', options);
       return result.ran && result;
     });
     expect(again).toMatchObject({ value: 'again' });
-    const result = await once(prisma, kept, HOUR, () => 'again', { ...options, atLeast: 60_000 });
+    const result = await once(prisma, kept, () => 'again', { ...options, atLeast: 60_000 });
     if (result.ran) throw new Error('it ran again');
     expect(result.nextIn).toBeGreaterThan(30_000);
     expect(result.nextIn).toBeLessThanOrEqual(60_000);
@@ -230,7 +220,7 @@ describeWithShop('$oncePer', () => {
   test('is refused inside a lock, whatever its key, inside a transaction, and on their clients', async () => {
     const [{ key }, other] = [await shop.product(1), await shop.product(1)];
     const { prisma } = shop.client();
-    const run = () => once(prisma, key, HOUR, () => 'ran');
+    const run = () => once(prisma, key, () => 'ran');
     await expect(prisma.$withLock(key, run)).rejects.toBeInstanceOf(ReentryError);
     await expect(prisma.$withLock(other.key, run)).rejects.toBeInstanceOf(NestedError);
     await expect(prisma.$transaction(async () => await run())).rejects.toMatchObject({ code: 'INSIDE_TRANSACTION' });
@@ -248,7 +238,7 @@ describeWithShop('$oncePer', () => {
     ['leaseTime', 1_000, { leaseTime: 1 }],
   ])('refuses %s (%s, %o)', async (option, interval, options) => {
     const { prisma } = shop.client();
-    const refused = once(prisma, 'job', interval as number, () => 'ran', options as never);
+    const refused = prisma.$oncePer('job', interval as number, () => 'ran', options as never);
     await expect(refused).rejects.toMatchObject({ constructor: InvalidOptionError, option });
   });
 });

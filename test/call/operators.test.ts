@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { expect, inject, test } from 'vitest';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { recordLockHistory, TransactionAbortedError } from '../../src/index.js';
 import { eventually } from '../support/eventually.js';
-import { startFaultProxy } from '../support/fault-proxy.js';
-import { proxied } from '../support/proxied.js';
+import { proxied, proxyTo } from '../support/proxied.js';
 import { freePort } from '../support/servers/index.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { atWork, describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 import { startWorker } from '../support/worker.js';
 
 const LEASE = 30_000;
@@ -143,8 +143,7 @@ describeWithShop('$locks.forceRelease', () => {
     const next = prisma.$withLock(key, (tx) =>
       tx.stock.update({ where: { id }, data: { quantity: { decrement: 3 } } }),
     );
-    const redis = shop.redis();
-    await eventually('the next one waits', async () => (await redis.llen(`fenced-lock:{${key}}:queue`)) === 1);
+    await shop.queued(key);
     expect(await operator.forceRelease(key)).toBe(true);
     expect((await next).quantity).toBe(7);
     worker.thaw();
@@ -158,8 +157,7 @@ describeWithShop('$locks.forceRelease', () => {
     const lock = await prisma.$lock(key, { leaseTime: LEASE });
     await lock.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
     const waiting = shop.client().prisma.$withLock(key, (_, { token }) => token);
-    const redis = shop.redis();
-    await eventually('somebody waits', async () => (await redis.llen(`fenced-lock:{${key}}:queue`)) === 1);
+    await shop.queued(key);
     expect(await operator.forceRelease(key)).toBe(true);
     expect((await operator.inspect(key)).token).toBeGreaterThan(lock.token);
     const late = lock.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 0 } }));
@@ -197,8 +195,7 @@ describeWithShop('$locks.forceRelease', () => {
     const { key } = await shop.product(10);
     const seen = await prisma.$lock(key, { leaseTime: LEASE });
     const url = inject('postgres').app;
-    const { hostname: host, port } = new URL(url);
-    const rescue = await startFaultProxy({ host, port: Number(port) });
+    const rescue = await proxyTo(url);
     shop.closeLater(() => rescue.close());
     const { prisma: late, proxy } = await proxied(shop, url, {}, rescue.url(url));
     const asked = gate();
@@ -211,14 +208,7 @@ describeWithShop('$locks.forceRelease', () => {
     // It has compared the holder, and raises the token next.
     await asked.opened;
     await seen.release();
-    const [working, goOn] = [gate(), gate()];
-    const bystander = shop.client().prisma.$withLock(key, async (tx) => {
-      working.open();
-      await goOn.opened;
-      return await tx.$queryRaw`SELECT 1 AS works`;
-    });
-    bystander.catch(() => {});
-    await working.opened;
+    const { held: bystander, goOn } = await atWork(shop.client().prisma, key, (tx) => tx.$queryRaw`SELECT 1 AS works`);
     // Longer than a later transaction may last without `seen`.
     await sleep(1_100);
     const answered = gate();
@@ -230,8 +220,114 @@ describeWithShop('$locks.forceRelease', () => {
     letThrough();
     proxy.resume();
     await answered.opened;
-    goOn.open();
+    goOn();
     expect(await bystander).toEqual([{ works: 1 }]);
     expect(await forced).toBe(false);
+  });
+});
+
+describeWithShop('$locks.history', () => {
+  const shop = new Shop();
+  const turn = (prisma: ShopClient, key: string) => prisma.$withLock(key, (_, lock) => lock.token);
+
+  test('with a recorder has the turns of this process with token, process, duration and outcome', async () => {
+    const { key } = await shop.product(1);
+    const process = 'sales 1';
+    const { prisma } = shop.client({ name: process });
+    const before = await turn(prisma, key);
+    const stop = recordLockHistory();
+    onTestFinished(stop);
+    const first = await turn(prisma, key);
+    const failing = prisma.$withLock(key, () => {
+      throw new RangeError('of the caller');
+    });
+    await expect(failing).rejects.toThrow(RangeError);
+    const last = await turn(prisma, key);
+    const history = await prisma.$locks.history(key);
+    expect(history).toMatchObject({ key, turns: 3n, recorded: true });
+    const own = { process, operation: '$withLock', duration: expect.any(Number), admittedAt: expect.any(Date) };
+    expect(history.last).toMatchObject([
+      { ...own, turn: 3n, token: last, outcome: 'committed', inPostgres: true },
+      { ...own, outcome: 'rolled-back', inPostgres: false, error: 'RangeError' },
+      { ...own, turn: 2n, token: first, outcome: 'committed', inPostgres: true },
+      { turn: 1n, token: undefined, process: undefined, outcome: 'committed', inPostgres: true },
+    ]);
+    expect(history.last[1]?.token).toBeGreaterThan(before);
+    stop();
+    expect((await prisma.$locks.history(key)).last).toHaveLength(3);
+  });
+
+  test('says why a turn was rolled back, and has the turns of a handle and of several keys', async () => {
+    const { key } = await shop.product(1);
+    const [prisma, operator] = [shop.client().prisma, shop.client().prisma];
+    onTestFinished(recordLockHistory());
+    const { held: working } = await atWork(prisma, key);
+    const lost = expect(working).rejects.toThrow(TransactionAbortedError);
+    await prisma.$locks.forceRelease(key);
+    await lost;
+    const handle = await operator.$lock([key, `${key}:b`]);
+    await handle.$transaction(() => {});
+    await handle.release();
+    for (const each of [key, `${key}:b`]) {
+      const { last } = await operator.$locks.history(each);
+      expect(last.slice(0, 2)).toMatchObject([
+        { operation: 'handle.$transaction', inPostgres: true, token: expect.any(BigInt) },
+        { operation: '$lock', inPostgres: true },
+      ]);
+    }
+    const { last } = await operator.$locks.history(key);
+    expect(last.find(({ outcome }) => outcome === 'rolled-back')).toMatchObject({ error: 'TRANSACTION_ABORTED' });
+  });
+});
+
+describeWithShop('a key in whose place in Redis somebody else has written', () => {
+  const shop = new Shop();
+
+  /** What stands in the way, by the name that it has. */
+  const ALIENS: Record<string, (redis: Redis, names: { lease: string; queue: string }) => Promise<unknown>> = {
+    'a list in the place of the lease': (redis, { lease }) => redis.rpush(lease, 'not ours'),
+    'a megabyte in the place of the lease': (redis, { lease }) => redis.set(lease, 'a '.repeat(1 << 19)),
+    'a string in the place of the queue': (redis, { queue }) => redis.set(queue, 'not ours'),
+    'both, each of another type': (redis, { lease, queue }) =>
+      Promise.all([redis.hset(lease, 'not', 'ours'), redis.zadd(queue, 1, 'not ours')]),
+  };
+
+  async function taken(put: (typeof ALIENS)[string]) {
+    const keyPrefix = `${randomUUID()}:`;
+    const { prisma } = shop.client({ keyPrefix });
+    const { id, key } = await shop.product(10);
+    await put(shop.redis(), { lease: `${keyPrefix}{${key}}:lease`, queue: `${keyPrefix}{${key}}:queue` });
+    return { prisma, keyPrefix, id, key };
+  }
+
+  test.each(Object.entries(ALIENS))(
+    '%s: is refused and listed, each with what is wrong, and is free again after forceRelease',
+    async (_, put) => {
+      const { prisma, keyPrefix, id, key } = await taken(put);
+      // Who is alone in the line asks for the queue only when it waits.
+      const lock = await prisma.$lock(key, { waitTime: 300 }).catch((error: unknown) => error);
+      const call = prisma.$withLock(key, () => {}, { waitTime: 300 });
+      const error = lock instanceof Error ? lock : await call.catch((error: unknown) => error);
+      expect(error).toMatchObject({ code: 'LOCK_UNAVAILABLE', key, message: expect.stringContaining('forceRelease') });
+      await call.catch(() => {});
+      const problem = expect.stringContaining('has a value that this package did not write');
+      expect(await prisma.$locks.list()).toMatchObject([{ key, problem }]);
+      expect(await prisma.$locks.inspect(key)).toMatchObject({ key, problem });
+      expect(await prisma.$locks.forceRelease(key)).toBe(true);
+      expect(await shop.redis().keys(`${keyPrefix}*`)).toEqual([]);
+      const sold = await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
+      expect(sold.quantity).toBe(9);
+    },
+  );
+
+  test('a holder that is there all the same keeps its lease when the queue is cleared by another name', async () => {
+    const { prisma, keyPrefix, key } = await taken(async () => {});
+    const lock = await prisma.$lock(key);
+    await shop.redis().set(`${keyPrefix}{${key}}:queue`, 'not ours');
+    const [holder] = lock.toJSON().holders;
+    expect(await prisma.$locks.inspect(key)).toMatchObject({ holder, problem: expect.any(String) });
+    expect(await prisma.$locks.forceRelease(key)).toBe(true);
+    expect(await shop.redis().keys(`${keyPrefix}*`)).toEqual([]);
+    await lock.release();
   });
 });

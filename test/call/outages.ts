@@ -1,6 +1,6 @@
 import { afterEach, inject } from 'vitest';
 import type { RedisServer } from '../support/servers/index.js';
-import { Shop, type ShopClient } from '../support/shop.js';
+import { Shop, type ShopClient, sale } from '../support/shop.js';
 
 /** How Redis goes away, and comes back. */
 interface Outage {
@@ -36,12 +36,7 @@ export function outages(redis: () => RedisServer) {
     return async () => ended?.();
   }
 
-  const sell = (client: ShopClient, id: number, key: string) =>
-    client.$withLock(key, async (tx, { token }) => {
-      const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-      await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
-      return { token, left: quantity - 1 };
-    });
+  const sell = (client: ShopClient, id: number, key: string) => client.$withLock(key, sale(id));
 
   /** A client that has been in use, so that its connections are open. */
   async function warm(options: Parameters<Shop['client']>[0] = {}) {

@@ -1,11 +1,8 @@
 import { PrismaPg } from '@prisma/adapter-pg';
-import pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { LONGEST_TIME } from '../../src/base/clock.js';
-import { fencedLock } from '../../src/index.js';
-import { PrismaClient } from '../generated/prisma/client.js';
 import { PoollessPg } from '../support/poolless-pg.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { describeWithShop, gate, Shop, type ShopClient, sale } from '../support/shop.js';
 
 describeWithShop('a lock inside a plain interactive transaction', () => {
   const shop = new Shop();
@@ -51,37 +48,48 @@ describeWithShop('a lock inside a plain interactive transaction', () => {
   });
 
   const { app: connectionString } = inject('postgres');
-  function poolOf(): pg.Pool {
-    const pool = new pg.Pool({ connectionString });
-    shop.closeLater(() => pool.end());
-    return pool;
-  }
 
   /** From the first lock on, only the transactions that are open are known, and the stack is not searched for others. */
   test.each<[string, () => PrismaPg, 'connected' | 'not connected']>([
     ['a client', () => new PrismaPg({ connectionString }), 'not connected'],
-    ['a client with a pool of the caller’s', () => new PrismaPg(poolOf()), 'not connected'],
+    ['a client with a pool of the caller’s', () => new PrismaPg(shop.pool()), 'not connected'],
     ['a client whose adapter has no pool of pg', () => new PoollessPg({ connectionString }), 'not connected'],
     ['a client that had connected before its extension', () => new PrismaPg({ connectionString }), 'connected'],
   ])('is refused each time, whatever locks there were before: %s', async (_, adapterOf, connected) => {
-    const base = new PrismaClient({ adapter: adapterOf() });
-    shop.closeLater(() => base.$disconnect());
+    const base = shop.unextended(adapterOf());
     if (connected === 'connected') {
       await base.$connect();
       await base.stock.count();
     }
-    const own = base.$extends(fencedLock({ redis: shop.redis() }));
+    const own = shop.extend(base);
     const { id, key } = await shop.product(10);
-    const sell = (client: typeof own) =>
-      client.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }));
+    const sell = (client: ShopClient) => client.$withLock(key, sale(id));
     const refused = { code: 'INSIDE_TRANSACTION', key };
     for (let time = 0; time < 3; time++) {
       await expect(own.$transaction(() => sell(own), options)).rejects.toMatchObject(refused);
       await expect(base.$transaction(() => sell(own), options)).rejects.toMatchObject(refused);
-      const further = own.$extends({}) as unknown as typeof own;
+      const further = own.$extends({}) as unknown as ShopClient;
       await expect(further.$transaction(() => sell(further), options)).rejects.toMatchObject(refused);
       await sell(own);
     }
     expect((await shop.row(id))?.quantity).toBe(7);
+  });
+
+  test('is refused where the transaction was begun before a lock fenced its pool', async () => {
+    const plain = shop.unextended(new PrismaPg({ connectionString }));
+    // The client connects before the extension is applied.
+    await plain.stock.count();
+    const prisma = shop.extend(plain);
+    const [begun, goOn] = [gate(), gate()];
+    const { key } = await shop.product(1);
+    const outer = plain.$transaction(async () => {
+      begun.open();
+      await goOn.opened;
+      return await prisma.$withLock(key, () => 'inside');
+    });
+    await begun.opened;
+    expect(await prisma.$withLock(`${key} beside`, () => 'beside')).toBe('beside');
+    goOn.open();
+    await expect(outer).rejects.toMatchObject({ code: 'INSIDE_TRANSACTION' });
   });
 });

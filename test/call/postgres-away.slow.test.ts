@@ -1,7 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { describe, expect, inject, test, vi } from 'vitest';
 import { type PostgresServer, pgBouncerUnavailable, startPgBouncer, startPostgres } from '../support/servers/index.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { describeWithShop, gate, Shop, type ShopClient, sale } from '../support/shop.js';
 import { setUpShop } from '../support/shop-database.js';
 
 /** A server takes seconds to start where much else runs. */
@@ -39,24 +39,16 @@ function whilePostgresIsAway(
       shop.closeLater(stop);
     });
 
-    async function sell(prisma: ReturnType<Shop['client']>['prisma'], key: string, id: number, waitTime = 30_000) {
-      return await prisma.$withLock(
-        key,
-        async (tx) => {
-          const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-          await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
-        },
-        { waitTime },
-      );
-    }
+    const sell = (prisma: ShopClient, { id, key }: { id: number; key: string }) =>
+      prisma.$withLock(key, sale(id), { waitTime: 30_000 });
 
     test('callers that had not begun wait for it, and each has its turn when it is back', async () => {
       const { prisma } = client();
       const products = await Promise.all(Array.from({ length: 8 }, () => shop.product(10)));
       // Connections of the pool that are dead afterwards.
-      await Promise.all(products.map(({ id, key }) => sell(prisma, key, id)));
+      await Promise.all(products.map((product) => sell(prisma, product)));
       await server.killHard();
-      const sales = Promise.all(products.flatMap(({ id, key }) => [sell(prisma, key, id), sell(prisma, key, id)]));
+      const sales = Promise.all(products.flatMap((product) => [sell(prisma, product), sell(prisma, product)]));
       sales.catch(() => {});
       await server.start();
       await sales;
@@ -66,14 +58,14 @@ function whilePostgresIsAway(
     test('work that had begun is told before its function ends, and is not run again', async () => {
       const { prisma } = client();
       const { id, key } = await shop.product(10);
-      const [begun, ends] = [gate(), gate()];
       let runs = 0;
-      const held = prisma.$withLock(key, async (tx) => {
+      const [begun, ends] = [gate(), gate()];
+      const work = sale(id, () => {
         runs++;
         begun.open();
-        await ends.opened;
-        await tx.stock.update({ where: { id }, data: { quantity: 5 } });
+        return ends.opened;
       });
+      const held = prisma.$withLock(key, work);
       held.catch(() => {});
       await begun.opened;
       await server.restart();

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { LockTimeoutError, type LockTx } from '../../src/index.js';
 import { eventually } from '../support/eventually.js';
 import { listen } from '../support/heard.js';
-import { describeWithShop, gate, Shop, type ShopClient, STAYS } from '../support/shop.js';
+import { atWork, describeWithShop, Shop, type ShopClient, STAYS } from '../support/shop.js';
 
 describeWithShop('the tracing channels', () => {
   const shop = new Shop();
@@ -73,18 +73,13 @@ describeWithShop('the tracing channels', () => {
   test('each turn says how it came by the lease: alone, with COMMIT, with the lease, and from another process', async () => {
     const { key } = await shop.product(1);
     const [one, other] = [shop.client(STAYS).prisma, shop.client().prisma];
-    const [inside, goOn] = [gate(), gate()];
-    const first = one.$withLock(key, async () => {
-      inside.open();
-      await goOn.opened;
-    });
-    await inside.opened;
+    const first = await atWork(one, key);
     // Options of its own keep the second out of the flight of the first, but not from its lease.
     const local = [one.$withLock(key, () => {}), one.$withLock([key, `${key}:b`], () => {})];
     const remote = other.$withLock(key, () => {});
-    await eventually('the other one waits', async () => (await one.$locks.inspect(key)).waiting === 1);
-    goOn.open();
-    await Promise.all([first, ...local, remote]);
+    await shop.queued(key);
+    first.goOn();
+    await Promise.all([first.held, ...local, remote]);
     const via = heard.messages(key, 'fenced-lock:hold').map((hold) => hold.via[0]);
     expect(via.toSorted()).toEqual(['commit', 'free', 'lease', 'redis']);
     const chained = heard.messages(key, 'fenced-lock:commit').filter((commit) => commit.chained);

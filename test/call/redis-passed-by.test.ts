@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
 import { describeWithRedis } from '../support/redis-suite.js';
-import { gate } from '../support/shop.js';
+import { atWork, sale } from '../support/shop.js';
 import { outages } from './outages.js';
+import { lookedForBlockers, triedInVain } from './waits-in-postgres.js';
 
 describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => {
   const { shop, outage, sell, warm } = outages(redis);
@@ -86,25 +87,49 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => 
   test.each(['frozen', 'dead'])('%s: a caller that was asleep in the queue gets on', async (how) => {
     const [holder, sleeper] = [(await warm(alone)).prisma, (await warm(alone)).prisma];
     const { id, key } = await shop.product(20);
-    const inside = gate();
-    const goOn = gate();
-    const held = holder.$withLock(key, async (tx) => {
-      inside.open();
-      await goOn.opened;
-      await tx.stock.update({ where: { id }, data: { quantity: 19 } });
-    });
-    await inside.opened;
-    const asleep = sleeper.$withLock(
-      key,
-      async (tx) => (await tx.stock.findUniqueOrThrow({ where: { id } })).quantity,
-      { waitTime: 20_000 },
-    );
-    const bystander = shop.redis();
-    await eventually('it waits', async () => (await bystander.llen(`fenced-lock:{${key}}:queue`)) === 1);
+    const { held, goOn } = await atWork(holder, key, sale(id));
+    const asleep = sleeper.$withLock(key, sale(id), { waitTime: 20_000 });
+    await shop.queued(key);
     const end = await outage(how);
-    goOn.open();
+    goOn();
     await held;
-    expect(await asleep).toBe(19);
+    expect(await asleep).toBe(18);
     await end();
+  });
+
+  test.each([
+    ['with a lease', true],
+    ['without one', false],
+  ])('who waits in Postgres without a lease ends nobody: the other one began %s', async (_, hasLease) => {
+    const [holder, contender] = [await warm(alone), await warm(alone)];
+    const { id, key } = await shop.product(10);
+    const before = hasLease ? await atWork(holder.prisma, key, sale(id)) : undefined;
+    const end = await outage('dead');
+    const { held, goOn } = before ?? (await atWork(holder.prisma, key, sale(id)));
+    const next = contender.prisma.$withLock(key, sale(id));
+    // It does not even look, which would be something to wait for.
+    await triedInVain(shop);
+    goOn();
+    expect(await held).toBe(9);
+    expect(await next).toBe(8);
+    await end();
+  });
+
+  test.each([
+    ['and would get on without it', alone],
+    ['and would not', {}],
+  ])('who has the lease once Redis is back, %s, does not end who began without it', async (_, options) => {
+    const holder = await warm(alone);
+    const { id, key } = await shop.product(10);
+    const end = await outage('dead');
+    const { held, goOn } = await atWork(holder.prisma, key, sale(id));
+    await end();
+    const contender = await warm(options);
+    const next = contender.prisma.$withLock(key, sale(id));
+    await lookedForBlockers(shop);
+    goOn();
+    expect(await held).toBe(9);
+    expect(await next).toBe(8);
+    expect(contender.events).toEqual([]);
   });
 });

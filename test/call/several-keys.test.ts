@@ -1,18 +1,6 @@
 import { expect, inject, test } from 'vitest';
-import { eventually } from '../support/eventually.js';
-import { startFaultProxy } from '../support/fault-proxy.js';
-import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
-
-/** A number from 0 to 1, the same ones for the same seed (mulberry32). */
-function chance(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
+import { proxied } from '../support/proxied.js';
+import { describeWithShop, Shop, type ShopClient, sale } from '../support/shop.js';
 
 describeWithShop('several keys', () => {
   const shop = new Shop();
@@ -39,8 +27,7 @@ describeWithShop('several keys', () => {
       expect(await bystander.$withLock(free.key, () => 'free')).toBe('free');
       const abort = new AbortController();
       const patient = prisma.$withLock([one.key, two.key], () => 'in', { signal: abort.signal });
-      const redis = shop.redis();
-      await eventually('it waits', async () => Number(await redis.llen(`fenced-lock:{${taken.key}}:queue`)) === 1);
+      await shop.queued(taken.key);
       abort.abort('closing time');
       expect(await patient.catch((error: unknown) => error)).toBe('closing time');
       expect(await bystander.$withLock(free.key, () => 'free')).toBe('free');
@@ -49,21 +36,26 @@ describeWithShop('several keys', () => {
     },
   );
 
+  test('where the lease of one is lost while another is waited for, the call ends, and is told that', async () => {
+    const [one, two] = await pair();
+    const holder = await shop.client().prisma.$lock(two.key);
+    const late = prisma.$withLock([one.key, two.key], () => 'in', { leaseTime: 1_500 });
+    const settled = late.catch((error: unknown) => error);
+    await shop.queued(two.key);
+    await shop.redis().del(`fenced-lock:{${one.key}}:lease`);
+    expect(await settled).toMatchObject({ code: 'LOCK_LOST', key: one.key });
+    await holder.release();
+  });
+
   test('taken in opposite orders by many callers of two clients never stand in each other’s way for good', async () => {
-    const seed = Number(process.env['FENCED_LOCK_SEED'] ?? Date.now() % 2 ** 31);
-    console.log(`several keys: FENCED_LOCK_SEED=${seed}`);
-    const next = chance(seed);
     const products = await Promise.all(Array.from({ length: 5 }, () => shop.product(10_000)));
     const expected = new Map(products.map(({ id }) => [id, 10_000]));
     const errand = async (client: ShopClient) => {
-      const chosen = products.toSorted(() => next() - 0.5).slice(0, 2 + Math.floor(next() * 3));
+      const chosen = products.toSorted(() => Math.random() - 0.5).slice(0, 2 + Math.floor(Math.random() * 3));
       for (const { id } of chosen) expected.set(id, (expected.get(id) as number) - 1);
       const keys = chosen.map(({ key }) => key);
       await client.$withLock(keys, async (tx) => {
-        for (const { id } of chosen) {
-          const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-          await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
-        }
+        for (const { id } of chosen) await sale(id)(tx);
       });
     };
     const clients = [shop.client().prisma, shop.client().prisma];
@@ -87,14 +79,10 @@ describeWithShop('several keys', () => {
   }
 
   test('are admitted by one statement, each with a token of its own, and `lock.token` is the highest', async () => {
-    const { app } = inject('postgres');
-    const { hostname: host, port } = new URL(app);
-    const proxy = await startFaultProxy({ host, port: Number(port) });
-    const client = shop.client({ pool: { connectionString: proxy.url(app) } });
-    shop.closeLater(() => proxy.close());
+    const client = await proxied(shop, inject('postgres').app);
     const products = await Promise.all(Array.from({ length: 5 }, () => shop.product(10)));
     let admissions = 0;
-    proxy.onData('toServer', (data) => {
+    client.proxy.onData('toServer', (data) => {
       const text = data.toString('latin1');
       // One that began ahead of its leases is rolled back if they take long, as on a busy machine.
       if (text.includes('BEGIN')) admissions = 0;

@@ -1,14 +1,19 @@
-import { Redis } from 'ioredis';
-import { expect, inject, test } from 'vitest';
-import { eventually } from '../support/eventually.js';
-import { startFaultProxy } from '../support/fault-proxy.js';
-import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { redisProxied } from '../support/proxied.js';
+import { atWork, describeWithShop, gate, Shop, type ShopClient, sale } from '../support/shop.js';
+import { sellOne } from './handle-work.js';
+import { blockRows, named } from './waits-in-postgres.js';
 
 /** Both ways to close the locks of a client. */
 const WAYS: Record<string, (client: ShopClient) => Promise<void>> = {
   $disconnect: (client) => client.$disconnect(),
   '$locks.close': (client) => client.$locks.close(),
 };
+
+/** Longer than a test: whoever gets on did not get on because that was over. */
+const PATIENT = { waitTime: 60_000 };
+const codeOf = (call: Promise<unknown>) => call.catch((error: { code?: string }) => error.code ?? error);
 
 describeWithShop('the end of a client', () => {
   const shop = new Shop();
@@ -21,30 +26,19 @@ describeWithShop('the end of a client', () => {
     const elsewhere = await shop.product(10);
     const { prisma } = shop.client();
     const lock = await shop.client().prisma.$lock(elsewhere.key);
-    const inside = gate();
-    const goOn = gate();
-    const held = prisma.$withLock(key, async (tx) => {
-      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-      inside.open();
-      await goOn.opened;
-    });
-    await inside.opened;
-    const codeOf = (waiting: Promise<unknown>) => waiting.catch((error: { code?: string }) => error.code);
+    const { held, goOn } = await atWork(prisma, key, sale(id));
     const waiters = [
       codeOf(prisma.$withLock(key, () => 'in')),
       codeOf(prisma.$lock(key)),
       codeOf(prisma.$withLock(elsewhere.key, () => 'in')),
       codeOf(prisma.$withLock([`${elsewhere.key} too`, elsewhere.key], () => 'in')),
     ];
-    const redis = shop.redis();
-    await eventually('one waits elsewhere, too', async () => {
-      return (await redis.llen(`fenced-lock:{${elsewhere.key}}:queue`)) === 1;
-    });
+    await shop.queued(elsewhere.key);
     const steps: string[] = [];
     const closed = close(prisma).then(() => steps.push('closed'));
     expect(await Promise.all(waiters)).toEqual(waiters.map(() => 'CLOSED'));
     expect(await codeOf(prisma.$withLock(`${key} new`, () => 'in'))).toBe('CLOSED');
-    goOn.open();
+    goOn();
     await held.then(() => steps.push('committed'));
     await closed;
     expect(steps).toEqual(['committed', 'closed']);
@@ -63,12 +57,10 @@ describeWithShop('the end of a client', () => {
       const { prisma } = shop.client();
       const [lock, other] = [await prisma.$lock(key), await prisma.$lock(idle.key)];
       const resumed = await prisma.$resumeLock(JSON.parse(JSON.stringify(other)));
-      const inside = gate();
-      const goOn = gate();
-      const work = lock.$transaction(async (tx) => {
+      const [inside, goOn] = [gate(), gate()];
+      const work = sellOne(lock, id, () => {
         inside.open();
-        await goOn.opened;
-        await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+        return goOn.opened;
       });
       await inside.opened;
       const closing = close(prisma);
@@ -90,8 +82,7 @@ describeWithShop('the end of a client', () => {
   test.each(Object.entries(WAYS))('%s is not for good: calls after it begin anew', async (_, close) => {
     const { id, key } = await shop.product(10);
     const { prisma } = shop.client();
-    const sell = () =>
-      prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }));
+    const sell = () => prisma.$withLock(key, sale(id));
     await sell();
     await close(prisma);
     await close(prisma);
@@ -100,8 +91,7 @@ describeWithShop('the end of a client', () => {
     // Waiting works again, and so does renewal.
     const lock = await shop.client().prisma.$lock(key);
     const waiting = prisma.$lock(key, { leaseTime: 300 });
-    const redis = shop.redis();
-    await eventually('it waits', async () => (await redis.llen(`fenced-lock:{${key}}:queue`)) === 1);
+    await shop.queued(key);
     await lock.release();
     const again = await waiting;
     const inTime = new Promise((resolve) => setTimeout(resolve, 700));
@@ -114,14 +104,7 @@ describeWithShop('the end of a client', () => {
 
   test.each(Object.entries(WAYS))('%s resolves only when Redis has what it was given back', async (_, close) => {
     const { key } = await shop.product(10);
-    const url = inject('redis').url as string;
-    const { hostname: host, port } = new URL(url);
-    const proxy = await startFaultProxy({ host, port: Number(port) });
-    const redis = new Redis(proxy.url(url));
-    redis.on('error', () => {});
-    shop.closeLater(() => redis.disconnect());
-    shop.closeLater(() => proxy.close());
-    const { prisma } = shop.client({ redis });
+    const { prisma, proxy } = await redisProxied(shop);
     await prisma.$lock(key);
     const bystander = shop.redis();
     await bystander.ping();
@@ -129,4 +112,32 @@ describeWithShop('the end of a client', () => {
     await close(prisma);
     expect(await bystander.keys(`*${key}*`)).toEqual([]);
   });
+
+  test.each(Object.entries(WAYS))(
+    '%s turns away a call whose turn has come and that waits in Postgres: its function never begins',
+    async (_, close) => {
+      const { prisma, waits } = named(shop);
+      const keys = Array.from({ length: 4 }, () => `turned away ${randomUUID()}`) as [string, string, string, string];
+      for (const key of keys.slice(2)) await prisma.$withLock(key, () => {});
+      const owner = shop.client().prisma;
+      const [lock, other] = [await prisma.$lock(keys[0]), await owner.$lock(keys[1])];
+      const letGo = await blockRows(shop, ...keys);
+      const begun: string[] = [];
+      const calls = [
+        prisma.$withLock(keys[3], () => begun.push('a call'), PATIENT),
+        prisma.$lock(keys[2], PATIENT),
+        lock.$transaction(() => begun.push('the transaction of a handle'), PATIENT),
+        prisma.$resumeLock(other.toJSON(), PATIENT),
+      ].map(codeOf);
+      await waits(4);
+      await close(prisma);
+      expect(await Promise.all(calls)).toEqual(calls.map(() => 'CLOSED'));
+      await letGo();
+      expect(begun).toEqual([]);
+      // What was turned away has taken nothing from anybody.
+      await other.$transaction(() => begun.push('the old handle'));
+      expect(begun).toEqual(['the old handle']);
+      await other.release();
+    },
+  );
 });

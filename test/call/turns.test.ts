@@ -6,33 +6,6 @@ import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.j
 describeWithShop('turns', () => {
   const shop = new Shop();
 
-  test('go to the callers of one process in the order in which they asked, and so they finish', async () => {
-    const { id, key } = await shop.product(64);
-    // On a busy machine the first turn may take seconds to begin.
-    const { prisma } = shop.client({ defaults: { waitTime: 60_000 } });
-    const finished: number[] = [];
-    const tokens: bigint[] = [];
-    await Promise.all(
-      Array.from({ length: 64 }, async (_, caller) => {
-        await prisma.$withLock(key, async (tx, { token }) => {
-          tokens[caller] = token;
-          await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
-        });
-        finished.push(caller);
-      }),
-    );
-    expect(finished).toEqual(Array.from({ length: 64 }, (_, caller) => caller));
-    expect(tokens).toEqual(tokens.toSorted((one, other) => (one < other ? -1 : 1)));
-    expect((await shop.row(id))?.quantity).toBe(0);
-  });
-
-  /** Resolves when so many processes have their place in the queue. */
-  async function inQueue(key: string, processes: number): Promise<void> {
-    const redis = shop.redis();
-    const places = async () => (await redis.llen(`fenced-lock:{${key}}:queue`)) === processes;
-    await eventually('all of them wait', places, { every: 1 });
-  }
-
   interface Call {
     readonly asked: number;
     began?: number;
@@ -69,7 +42,7 @@ describeWithShop('turns', () => {
     await eventually('it has the key', async () => calls[0]?.began !== undefined, { every: 1 });
     for (const [index, other] of others.entries()) {
       all.push(call(other));
-      await inQueue(key, index + 1);
+      await shop.queued(key, index + 1);
     }
     allWait.open();
     const served = Promise.all(all).then(() => over.abort());

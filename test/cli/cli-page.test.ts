@@ -48,20 +48,9 @@ describe('the command line', () => {
     [['--help'], 0],
     [['--version'], 0],
     [[], 2],
-    [['add-fence', 'Stock', '--guard', 'perhaps'], 2],
-    [['init', 'Stock'], 2],
     [['init'], 1],
   ])('%j ends with %i', async (args, code) => {
     expect((await project().run(...args)).code).toBe(code);
-  });
-
-  test('with --json a failure is one document on stdout', async () => {
-    const { code, json, err } = await project().run('init', '--json');
-    expect({ code, json }).toEqual({
-      code: 1,
-      json: { ok: false, error: expect.stringContaining('no Prisma schema') },
-    });
-    expect(err).toContain('no Prisma schema');
   });
 
   test('colours are for terminals alone, and NO_COLOR is heeded', async () => {

@@ -133,6 +133,14 @@ describe('doctor', () => {
     expect(ran.out).not.toContain('secret-of-doctor');
   });
 
+  test('with --role the timeouts of the connected role do not count', async () => {
+    await using database = await patient.ill(
+      `ALTER ROLE CURRENT_USER IN DATABASE $DATABASE SET idle_in_transaction_session_timeout = '1s'`,
+    );
+    expect(notOk(await patient.doctor(database.url))).toMatchObject([{ check: 'timeouts', status: 'fault' }]);
+    expect(notOk(await patient.doctor(database.url, '--role', patient.role))).toEqual([]);
+  });
+
   test('far from the project it looks at the rest', async () => {
     const nowhere = new Project();
     const ran = await nowhere.run('doctor', '--json', '--database-url', patient.url);

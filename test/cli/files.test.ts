@@ -1,6 +1,4 @@
-import { spawnSync } from 'node:child_process';
-import { chmodSync, lstatSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { write } from '../../src/cli/project/changes.js';
@@ -54,33 +52,6 @@ describe('all or nothing', () => {
     expect(fresh.files()).toEqual(before);
   });
 
-  test('a schema that is a link stays one, and keeps its mode', async () => {
-    const fresh = shop();
-    fresh.write('shared/schema.prisma', SCHEMA);
-    chmodSync(fresh.path('shared/schema.prisma'), 0o640);
-    rmSync(fresh.path('prisma/schema.prisma'));
-    symlinkSync('../shared/schema.prisma', fresh.path('prisma/schema.prisma'));
-    await fresh.run('add-fence', 'Stock', '--guard', 'none');
-    expect(lstatSync(fresh.path('prisma/schema.prisma')).isSymbolicLink()).toBe(true);
-    expect(fresh.read('shared/schema.prisma')).toContain('fence BigInt @default(0)');
-    expect(lstatSync(fresh.path('shared/schema.prisma')).mode & 0o777).toBe(0o640);
-  });
-
-  test('a folder that the user may not write to is a sentence, and nothing is half-written', async () => {
-    const fresh = shop();
-    await fresh.run('init');
-    const before = fresh.files();
-    for (const path of ['.', 'prisma', 'prisma/migrations']) chmodSync(fresh.path(path), 0o777);
-    // The schema could be replaced, and the migration could not be made.
-    chmodSync(fresh.path('prisma/migrations'), 0o555);
-    const ran = asNobody(fresh.folder, 'add-fence', 'Stock');
-    expect(ran).toMatchObject({
-      status: 1,
-      stderr: expect.stringMatching(/^fenced-lock: Nothing was written: EACCES/),
-    });
-    expect(fresh.files()).toEqual(before);
-  });
-
   test('with --database-url nothing is built on a history that has failed', async () => {
     await using database = await createDatabase();
     const fresh = shop();
@@ -97,19 +68,6 @@ describe('all or nothing', () => {
     expect(await fresh.run('init', '--database-url', database.url)).toMatchObject({ code: 0 });
   });
 });
-
-/** The command as a process of a user who owns nothing. */
-function asNobody(cwd: string, ...args: string[]) {
-  const root = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
-  const tsx = createRequire(import.meta.url).resolve('tsx');
-  const env = { PATH: process.env['PATH'], TSX_DISABLE_CACHE: '1' };
-  return spawnSync(process.execPath, ['--import', tsx, join(ROOT, 'src/cli/main.ts'), ...args], {
-    cwd,
-    env,
-    encoding: 'utf8',
-    ...root,
-  });
-}
 
 describe('upgrade', () => {
   const objects = 'prisma/migrations/20261120100000_fenced_lock/migration.sql';

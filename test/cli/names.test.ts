@@ -42,22 +42,6 @@ describe('the models of a schema', () => {
     expect(ourTables(models)).toEqual(await prismaTables(DATASOURCE + models));
   });
 
-  test('and get their fence and guard', async () => {
-    const here = project({
-      'prisma/schema.prisma': `${DATASOURCE}model Münze {\n  größe Int @id\n} model B {\n  id Int @id\n  @@map("f\\u00fcnf\\n")\n}\n`,
-    });
-    await here.run('init');
-    expect(await here.run('add-fence', 'Münze', 'B')).toMatchObject({ code: 0 });
-    const fenced = here.read('prisma/schema.prisma');
-    expect(fenced).toContain('  größe Int @id\n  fence BigInt @default(0)\n} model B {\n  id Int @id\n  fence BigInt');
-    const { out, err } = await here.run('sql');
-    expect(err).toContain('the fence of Münze, B.');
-    for (const table of ['"Münze"', '"fünf\n"']) {
-      expect(here.migration().sql).toContain(`INSERT OR UPDATE OR DELETE ON ${table}\n`);
-      expect(out).toContain(`INSERT OR UPDATE OR DELETE ON ${table}\n`);
-    }
-  });
-
   test.each([
     ['a block that no line ends', 'model A { id Int @id }\n', 'The model A cannot be read: `npx prisma validate`'],
     [

@@ -52,21 +52,6 @@ describeWithShop('the command', () => {
       await handle.release().catch(() => {});
     });
 
-    const masters = () =>
-      cluster()
-        .nodes.slice(0, 3)
-        .map(({ host, port }) => `${host}:${port}`);
-
-    test('doctor rehearses a lock on each master, whichever node it is asked by', async () => {
-      for (const { url } of cluster().nodes) {
-        const found = findings(await new Operator(shop).runWith({ REDIS_URL: url }, 'doctor', '--json'));
-        const ofRedis = found.filter(({ server }) => server === 'redis');
-        expect(ofRedis.filter(({ status }) => status !== 'ok')).toEqual([]);
-        const at = ofRedis.filter(({ check }) => check === 'wake-ups').map(({ node }) => node);
-        expect(at.toSorted()).toEqual(masters().toSorted());
-      }
-    });
-
     test('doctor finds, and says where it is, what one master alone has', async () => {
       const { nodes } = cluster();
       const user = ['ACL', 'SETUSER', 'cli-doctor', 'reset', 'on', `>${PASSWORD}`, '~*', '&*', '+@all'] as const;

@@ -2,30 +2,13 @@ import pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { admitByHand } from '../support/admit-by-hand.js';
 import { eventually } from '../support/eventually.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { describeWithShop, Shop } from '../support/shop.js';
 import { HOSTILE, isHarmless, Operator } from './operator.js';
 
 const ADMIT = (key: string) => admitByHand({ keys: [key], leaseTime: 60_000, workTime: 60_000, waitTime: 60_000 });
 
 describeWithShop('unlock', () => {
   const shop = new Shop();
-
-  /** Somebody in a transaction under the key, who has written and does not come to an end. */
-  async function atWork(operator: Operator) {
-    const { id, key } = await shop.product(10);
-    const client = operator.client();
-    await client.$withLock(key, () => {});
-    const [inside, goOn] = [gate<number>(), gate()];
-    const end = client
-      .$withLock(key, async (tx) => {
-        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-        const [own] = await tx.$queryRaw<Array<{ pid: number }>>`SELECT pg_backend_pid() AS pid`;
-        inside.open(own?.pid ?? 0);
-        await goOn.opened;
-      })
-      .catch((error: unknown) => error);
-    return { id, key, pid: await inside.opened, goOn: goOn.open, end };
-  }
 
   test("ends a key's first transaction, whose lease Redis has lost", async () => {
     const operator = new Operator(shop);
@@ -55,46 +38,6 @@ describeWithShop('unlock', () => {
     expect((await operator.run('ls', '--json')).json).toMatchObject({ keys: [{ key, holder: null, problem }] });
     expect((await operator.run('unlock', key, '--json')).json).toMatchObject({ leaseTaken: true });
     expect(await operator.client().$withLock(key, () => 'in')).toBe('in');
-  });
-
-  test('takes a handle: its holder can write no more, and whoever waits has the key at once', async () => {
-    const operator = new Operator(shop);
-    const { id, key } = await shop.product(10);
-    const [holder, contender] = [operator.client(), operator.client()];
-    // Its next renewal would find it out before.
-    const handle = await holder.$lock(key, { leaseTime: 60_000 });
-    const { holder: name } = await holder.$locks.inspect(key);
-    const next = contender.$withLock(key, (_, { token }) => token);
-    await expect.poll(async () => (await holder.$locks.inspect(key)).waiting).toBe(1);
-
-    const { json } = await operator.run('unlock', key, '--json');
-    expect(json).toMatchObject({
-      before: { holder: name, waiting: 1, token: String(handle.token), transaction: null },
-      ended: [],
-      token: { before: String(handle.token) },
-      leaseTaken: true,
-    });
-    const { after } = json['token'] as { after: string };
-    expect(BigInt(after)).toBeGreaterThan(handle.token);
-    expect(await next).toBeGreaterThan(BigInt(after));
-    await expect(
-      handle.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 0 } })),
-    ).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded' });
-    await handle.release();
-    expect((await shop.row(id))?.quantity).toBe(10);
-  });
-
-  test('ends the transaction at work, and says which', async () => {
-    const operator = new Operator(shop);
-    const { id, key, pid, goOn, end } = await atWork(operator);
-    const { json } = await operator.run('unlock', key, '--json');
-    expect(json).toMatchObject({ before: { transaction: { pid } }, ended: [pid] });
-    expect(json).not.toHaveProperty('warning');
-    goOn();
-    expect(await end).toBeInstanceOf(Error);
-    expect((await shop.row(id))?.quantity).toBe(10);
-    const after = await operator.client().$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }));
-    expect(after.quantity).toBe(10);
   });
 
   test('gets past all who stand in a row for it', async () => {

@@ -1,11 +1,8 @@
 import { PrismaPg } from '@prisma/adapter-pg';
-import pg from 'pg';
 import { expect, inject, test } from 'vitest';
-import { fencedLock } from '../../src/index.js';
-import { PrismaClient } from '../generated/prisma/client.js';
 import { eventually } from '../support/eventually.js';
-import { startFaultProxy } from '../support/fault-proxy.js';
 import { PoollessPg } from '../support/poolless-pg.js';
+import { proxyTo } from '../support/proxied.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
 const NOWHERE = 'postgresql://nobody@127.0.0.1:1/nothing';
@@ -17,24 +14,14 @@ describeWithShop('an adapter without a pool of pg is given back no connection in
   /** Two clients on one connection, behind a proxy. Nothing listens where they would have its backend ended. */
   async function world() {
     const { app } = inject('postgres');
-    const { hostname, port } = new URL(app);
-    const proxy = await startFaultProxy({ host: hostname, port: Number(port) });
-    const pool = new pg.Pool({ connectionString: proxy.url(app), max: 1 });
-    pool.on('error', () => {});
-    const plain = [
-      new PrismaClient({ adapter: new PoollessPg(pool) }),
-      new PrismaClient({ adapter: new PoollessPg(pool) }),
-    ];
-    const [holder, bystander] = plain.map((client) =>
-      client.$extends(fencedLock({ redis: shop.redis(), rescue: new PrismaPg({ connectionString: NOWHERE }) })),
-    ) as [ShopClient, ShopClient];
-    shop.closeLater(async () => {
-      for (const client of plain) await client.$disconnect();
-      await pool.end();
-      await proxy.close();
-    });
+    const proxy = await proxyTo(app);
+    const pool = shop.pool({ connectionString: proxy.url(app), max: 1 });
+    const client = () =>
+      shop.client({ adapter: new PoollessPg(pool), rescue: new PrismaPg({ connectionString: NOWHERE }) });
+    const [{ prisma: holder, plain }, { prisma: bystander }] = [client(), client()];
+    shop.closeLater(() => proxy.close());
     await holder.$withLock('given back', () => {});
-    return { proxy, pool, holder, plain: plain[0] as PrismaClient, bystander };
+    return { proxy, pool, holder, plain, bystander };
   }
 
   /** A call of somebody else, who gets the connection next. What it commits is its own. */

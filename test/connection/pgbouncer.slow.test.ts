@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } f
 import { TransactionAbortedError } from '../../src/index.js';
 import { sellOne } from '../call/handle-work.js';
 import { isOpen, LEASE, startHolder } from '../promises/holder.js';
+import { expectTold, LOST_COMMITS } from '../promises/lost-commits.js';
 import { busy } from '../support/busy.js';
 import { eventually } from '../support/eventually.js';
 import { proxied } from '../support/proxied.js';
@@ -12,7 +13,7 @@ import {
   pgBouncerUnavailable,
   startPgBouncer,
 } from '../support/servers/index.js';
-import { describeWithShop, gate, Shop, type ShopClient, type ShopOptions } from '../support/shop.js';
+import { describeWithShop, gate, Shop, type ShopClient, type ShopOptions, sale } from '../support/shop.js';
 
 /** Fewer server connections than clients that want one: they pass from one to the other all the time. */
 const FEW = 3;
@@ -86,14 +87,7 @@ function throughPgBouncer(): void {
       const products = await Promise.all(Array.from({ length: 8 }, () => shop.product(100)));
       const sell = async (round: number) => {
         for (const [index, { id, key }] of products.entries()) {
-          await (buyers[(round + index) % 4] as ShopClient).$withLock(
-            key,
-            async (tx) => {
-              const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-              await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
-            },
-            { waitTime: 60_000 },
-          );
+          await (buyers[(round + index) % 4] as ShopClient).$withLock(key, sale(id), { waitTime: 60_000 });
         }
       };
       await Promise.all(Array.from({ length: 50 }, (_, round) => sell(round)));
@@ -169,26 +163,8 @@ function throughPgBouncer(): void {
       ['past PgBouncer', direct],
       ['through it', () => bouncer.url(direct())],
     ])('with the rescue connection %s', (_, rescueUrl) => {
-      test('a connection cut before COMMIT arrived is reported as rolled back', async () => {
-        const { id, key } = await shop.product(10);
-        const { prisma, proxy, events } = await proxied(shop, bouncer.url(direct()), {}, rescueUrl());
-        const cut = proxy.cutBeforeCommit();
-        const held = prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
-        await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
-        await cut;
-        expect((await shop.row(id))?.quantity).toBe(10);
-        expect(events).toContainEqual({ type: 'commit-resolved', key, outcome: 'aborted' });
-      });
-
-      test('a connection cut after COMMIT was done resolves with the result', async () => {
-        const { id, key } = await shop.product(10);
-        const { prisma, proxy, events } = await proxied(shop, bouncer.url(direct()), {}, rescueUrl());
-        const cut = proxy.cutAfterCommit();
-        const sold = await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
-        await cut;
-        expect(sold.quantity).toBe(9);
-        expect((await shop.row(id))?.quantity).toBe(9);
-        expect(events).toContainEqual({ type: 'commit-resolved', key, outcome: 'committed' });
+      test.each(Object.entries(LOST_COMMITS))('the caller is told what became of %s', async (_, loss) => {
+        await expectTold(shop, loss, bouncer.url(direct()), rescueUrl());
       });
     });
 

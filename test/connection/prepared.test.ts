@@ -1,7 +1,9 @@
+import { PrismaPg } from '@prisma/adapter-pg';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
+import { StaleTokenError } from '../../src/index.js';
 import { seed } from '../options/seed.js';
-import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+import { atWork, describeWithShop, Shop, type ShopClient, sale } from '../support/shop.js';
 
 describeWithShop('an admission that is prepared under a name', () => {
   const shop = new Shop();
@@ -55,17 +57,13 @@ describeWithShop('an admission that is prepared under a name', () => {
     const { prisma } = narrow();
     const product = await shop.product(10);
     await sellOne(prisma, product);
-    const [inside, queued] = [gate(), gate()];
-    const first = prisma.$withLock(product.key, async (tx) => {
+    const { held: first, goOn } = await atWork(prisma, product.key, async (tx) => {
       await tx.stock.update({ where: { id: product.id }, data: { quantity: { decrement: 1 } } });
-      inside.open();
-      await queued.opened;
       await tx.$executeRaw`DEALLOCATE ALL`;
       return 'first';
     });
-    await inside.opened;
     const others = Array.from({ length: 3 }, () => sellOne(prisma, product));
-    queued.open();
+    goOn();
     expect(await first).toBe('first');
     expect((await Promise.all(others)).map(({ quantity }) => quantity)).toEqual([7, 6, 5]);
   });
@@ -106,5 +104,45 @@ describeWithShop('an admission that is prepared under a name', () => {
         ],
       },
     );
+  });
+});
+
+describeWithShop('statements that the adapter prepares under names', () => {
+  const shop = new Shop();
+
+  /** A name for each text, as a cache of statements has it. */
+  function naming() {
+    const names = new Map<string, string>();
+    const statementNameGenerator = ({ sql }: { sql: string }) => {
+      const name = names.get(sql) ?? `s${names.size}`;
+      names.set(sql, name);
+      return name;
+    };
+    const adapter = new PrismaPg({ connectionString: inject('postgres').app, max: 1 }, { statementNameGenerator });
+    return { ...shop.client({ adapter }), names };
+  }
+
+  test('are as safe as others: no update is lost, and a stale one is refused', async () => {
+    const { id, key } = await shop.product(10);
+    const { plain, prisma, names } = naming();
+    const sell = () =>
+      prisma.$withLock(key, async (tx, lock) => {
+        await sale(id)(tx);
+        return lock.token;
+      });
+    const contender = shop.client().prisma;
+    // On one connection: from the second time on, each statement is only bound.
+    for (let turn = 0; turn < 4; turn++) {
+      await sell();
+      await contender.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } }));
+    }
+    const token = await sell();
+    expect(await shop.row(id)).toEqual({ quantity: 1, fence: token });
+    const [{ prepared }] = await plain.$queryRaw<[{ prepared: number }]>`
+      SELECT count(*)::int AS prepared FROM pg_prepared_statements`;
+    expect(prepared).toBeGreaterThan(2);
+    expect(names.size).toBeGreaterThanOrEqual(prepared);
+    await shop.admin.query('UPDATE "Stock" SET fence = fence + 1000000 WHERE id = $1', [id]);
+    await expect(sell()).rejects.toBeInstanceOf(StaleTokenError);
   });
 });

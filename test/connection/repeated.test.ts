@@ -1,8 +1,6 @@
 import { PrismaPg } from '@prisma/adapter-pg';
-import pg from 'pg';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { fencedLock } from '../../src/index.js';
-import { PrismaClient } from '../generated/prisma/client.js';
+import { proxied } from '../support/proxied.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
 interface Session {
@@ -18,10 +16,8 @@ describeWithShop('a fenced connection, under an extension that repeats $transact
   const shop = new Shop();
 
   test('has the admission of each try on the connection of that try, and not on one that somebody else has now', async () => {
-    const pool = new pg.Pool({ connectionString: inject('postgres').app, max: 2 });
-    onTestFinished(() => pool.end());
-    const plain = new PrismaClient({ adapter: new PrismaPg(pool) });
-    shop.closeLater(() => plain.$disconnect());
+    const pool = shop.pool({ max: 2 });
+    const plain = shop.unextended(new PrismaPg(pool));
     const original = plain.$transaction as (...args: unknown[]) => Promise<unknown>;
     const repeating = plain.$extends({
       client: {
@@ -32,9 +28,7 @@ describeWithShop('a fenced connection, under an extension that repeats $transact
         },
       },
     });
-    const prisma = repeating.$extends(fencedLock({ redis: shop.redis() })) as unknown as ReturnType<
-      Shop['client']
-    >['prisma'];
+    const prisma = shop.extend(repeating);
     const { key } = await shop.product(10);
     await prisma.$withLock(key, () => {});
     const blocker = await shop.admin.connect();
@@ -57,5 +51,24 @@ describeWithShop('a fenced connection, under an extension that repeats $transact
     const { rows } = await client.query<Session>(SESSION);
     expect(rows).toEqual([{ pid: expect.not.toBeOneOf([own.pid]), xid: null, token: null }]);
     expect(own).toMatchObject({ xid: expect.any(String), token: String(token) });
+  });
+});
+
+describeWithShop('a connection of the pool that was reset on its way, unnoticed', () => {
+  const shop = new Shop();
+
+  test('costs a lock nothing: its transaction begins on another one', async () => {
+    const { app } = inject('postgres');
+    const { prisma, proxy } = await proxied(shop, app, { pool: { max: 1 } });
+    const { key } = await shop.product(1);
+    const lock = await prisma.$lock(key);
+    const pid = () => lock.$transaction((tx) => tx.$queryRaw<[{ pid: number }]>`SELECT pg_backend_pid() AS pid`);
+    const [before] = await pid();
+    let cuts = 0;
+    // As by something on the way that has forgotten the connection: nobody knows until something is sent.
+    proxy.onData('toServer', () => (cuts++ === 0 ? 'cut' : 'forward'));
+    const [after] = await pid();
+    await lock.release();
+    expect(after.pid).not.toBe(before.pid);
   });
 });

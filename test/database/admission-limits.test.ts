@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { TOUCH } from '../../src/database/sql.js';
-import { admitByHand as admit, tokensOf } from '../support/admit-by-hand.js';
+import { admitByHand as admit } from '../support/admit-by-hand.js';
 import { outcome, Stage } from './role-database.js';
 
 const INVALID = '22023';
@@ -96,46 +95,5 @@ describe('what one admission may ask for', () => {
     const { rows } = await readonly.query("SELECT current_setting('idle_in_transaction_session_timeout') AS idle");
     expect(rows).toEqual([{ idle: '300ms' }]);
     await readonly.query('ROLLBACK');
-  });
-});
-
-describe("a handle's row", () => {
-  let session: pg.Client;
-  const stage = new Stage('security_touch', async () => {
-    await stage.install();
-    session = await stage.session('sec_app');
-  });
-
-  /** A handle whose row is `age` old. */
-  async function handle(age: string) {
-    const [key, holder] = [`key ${randomUUID()}`, randomUUID()];
-    const { rows } = await session.query<{ answer: string }>(admit({ keys: [key], holders: [holder] }));
-    const [token = ''] = tokensOf(rows[0]?.answer ?? '');
-    await stage.admin.query('UPDATE fenced_lock.admission SET admitted_at = now() - $2::interval WHERE key = $1', [
-      key,
-      age,
-    ]);
-    const touch = (by: { holder?: string; token?: string } = {}) =>
-      session.query(
-        TOUCH,
-        [[key], [by.holder ?? holder], [by.token ?? token]].map((list) => JSON.stringify(list)),
-      );
-    const isYoung = async () => {
-      const sql = "SELECT admitted_at > now() - interval '1 minute' AS young FROM fenced_lock.admission WHERE key = $1";
-      return (await stage.admin.query<{ young: boolean }>(sql, [key])).rows[0]?.young;
-    };
-    const again = (more: object = {}) =>
-      outcome(session, admit({ keys: [key], holders: [holder], tokens: [token], ...more }));
-    return { key, touch, isYoung, again };
-  }
-
-  test("is not by anybody else's, nor when it is young enough", async () => {
-    const old = await handle('2 hours');
-    await old.touch({ holder: randomUUID() });
-    await old.touch({ token: '1000000' });
-    expect(await old.isYoung()).toBe(false);
-    const young = await handle('50 minutes');
-    await young.touch();
-    expect(await young.isYoung()).toBe(false);
   });
 });

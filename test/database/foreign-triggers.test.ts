@@ -1,12 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { guardSql } from '../support/fence-world.js';
 import { Stage } from './role-database.js';
-
-/** The guard as add-fence puts it on a table. */
-const guard = (table: string, policy: string) => `
-  CREATE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON ${table}
-    FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard('fence', '${policy}');
-  CREATE TRIGGER zzz_fenced_lock_guard_truncate BEFORE TRUNCATE ON ${table}
-    FOR EACH STATEMENT EXECUTE FUNCTION fenced_lock.guard_truncate('${policy}')`;
 
 describe('triggers and errors that reach other roles', () => {
   const stage = new Stage('sec_foreign_triggers', async (stage) => {
@@ -19,8 +13,8 @@ describe('triggers and errors that reach other roles', () => {
       CREATE TABLE shop.child (secret text PRIMARY KEY, parent integer REFERENCES shop.parent ON DELETE CASCADE,
         fence bigint NOT NULL DEFAULT 0);
       CREATE TABLE shop.loose (id integer PRIMARY KEY, fence bigint DEFAULT 0);
-      ${guard('shop.stock', 'prove')}; ${guard('shop.vault', 'allow')}; ${guard('shop.child', 'allow')};
-      ${guard('shop.loose', 'allow')};
+      ${guardSql('shop.stock', 'fence', 'prove')} ${guardSql('shop.vault', 'fence', 'allow')} ${guardSql('shop.child', 'fence', 'allow')}
+      ${guardSql('shop.loose', 'fence', 'allow')}
       GRANT USAGE ON SCHEMA shop TO sec_app, sec_tenant;
       GRANT ALL ON shop.stock TO sec_app;
       GRANT ALL ON shop.loose TO sec_app;

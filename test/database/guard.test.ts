@@ -1,13 +1,14 @@
 import type pg from 'pg';
 import { afterEach, describe, expect, test } from 'vitest';
 import { admitByHand as admit } from '../support/admit-by-hand.js';
+import { guardSql, type Policy } from '../support/fence-world.js';
 import { plant, plantTypes, victims } from './plants.js';
 import { outcome, Stage } from './role-database.js';
 
 const POLICIES = ['allow', 'require', 'prove'] as const;
 
 /** A parent, and children on it whose rows are written by the actions of their foreign keys, as the owner. */
-const tables = (policy: string) => `
+const tables = (policy: Policy) => `
   CREATE SCHEMA ${policy};
   CREATE TABLE ${policy}.parent (id int PRIMARY KEY);
   CREATE TABLE ${policy}.child (id int PRIMARY KEY, parent int REFERENCES ${policy}.parent ON DELETE SET NULL ON UPDATE CASCADE,
@@ -23,10 +24,7 @@ const tables = (policy: string) => `
     .map(
       (name) => `
   CREATE TRIGGER own_of_the_table BEFORE UPDATE ON ${policy}.${name} FOR EACH ROW EXECUTE FUNCTION ${policy}.reset();
-  CREATE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON ${policy}.${name}
-    FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard('${name === 'child' ? 'fence' : 'row_fence'}', '${policy}');
-  CREATE TRIGGER zzz_fenced_lock_guard_truncate BEFORE TRUNCATE ON ${policy}.${name}
-    FOR EACH STATEMENT EXECUTE FUNCTION fenced_lock.guard_truncate('${policy}');`,
+  ${guardSql(`${policy}.${name}`, name === 'child' ? 'fence' : 'row_fence', policy)}`,
     )
     .join('')}
   GRANT USAGE ON SCHEMA ${policy} TO PUBLIC;

@@ -1,12 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
-import * as everything from '../../src/index.js';
 import { CALL_DEFAULTS, DEFAULTS } from '../../src/options/options.js';
-
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+import { blocks, ROOT, read } from './page.js';
 
 function markdown(folder: string): string[] {
   return readdirSync(join(ROOT, folder), { withFileTypes: true, recursive: true })
@@ -15,10 +12,6 @@ function markdown(folder: string): string[] {
 }
 
 const DOCUMENTS = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...markdown('docs'), ...markdown('examples')];
-const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
-const blocks = (file: string) =>
-  [...read(file).matchAll(/^ *```ts\n([\s\S]*?)^ *```/gm)].map((match) => match[1] ?? '');
-
 /** Where the links of a page lead, from the root, and to which of its sections. */
 function links(file: string): { target: string; section: string }[] {
   return [...read(file).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)].map(([, target = '', section = '']) => ({
@@ -176,32 +169,6 @@ describe('the documents', () => {
       expect(links(file).filter(({ target }) => !isPacked(target))).toEqual([]);
     },
   );
-
-  test('every error has a section, and its message leads there', () => {
-    const sections = [...read('docs/errors.md').matchAll(/^## (\w+)$/gm)].map((match) => match[1]);
-    const codes = [
-      new everything.LockTimeoutError('k', '1 ms'),
-      new everything.LockUnavailableError('k', undefined),
-      new everything.LockLostError('k', 'gone'),
-      new everything.StaleTokenError('k', 1n, 'Stock'),
-      new everything.TransactionAbortedError('k', 'timeout', 'it was.'),
-      new everything.CommitUnknownError('k', '1', undefined),
-      new everything.HookFailedError('k', undefined, []),
-      new everything.InsideTransactionError('it was.'),
-      new everything.OutsideLockError('it was.'),
-      new everything.ReentryError('k'),
-      new everything.NestedError('k', 'l'),
-      new everything.ClosedError('it was.'),
-      new everything.NotInstalledError(undefined),
-      new everything.InvalidOptionError('key', 'is bad.'),
-    ].map((error) => {
-      const section = error.code.toLowerCase();
-      expect(error.message).toContain(`docs/errors.md#${section}`);
-      return section;
-    });
-    expect(sections).toEqual(expect.arrayContaining(codes));
-    expect(codes).toEqual(expect.arrayContaining(sections));
-  });
 
   test('docs/options.md states the defaults that are in force', () => {
     const table = read('docs/options.md').replaceAll(/(\d) (\d{3})/g, '$1_$2');

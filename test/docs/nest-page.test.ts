@@ -1,18 +1,14 @@
 import 'reflect-metadata';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { Test } from '@nestjs/testing';
 import ts from 'typescript';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { describeWithShop, Shop } from '../support/shop.js';
+import { blocks, folderFor, ours, read } from './page.js';
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const PAGE = readFileSync(join(ROOT, 'docs/guides/nestjs.md'), 'utf8');
-const FILES = [...PAGE.matchAll(/^```ts\n(\/\/ (\S+)\.ts\n[\s\S]*?)^```/gm)].map(([, text = '', name = '']) => ({
-  name,
-  text,
-}));
+const PAGE = 'docs/guides/nestjs.md';
+const FILES = blocks(PAGE).map((text) => ({ name: /^\/\/ (\S+)\.ts\n/.exec(text)?.[1] ?? '', text }));
 const SPECS = ['stock.service.fake.spec'];
 
 /** What a service or a controller of the page can do. */
@@ -26,26 +22,21 @@ function emitted(text: string): string {
     module: ts.ModuleKind.ESNext,
     target: ts.ScriptTarget.ES2022,
   };
-  return ts
-    .transpileModule(text, { compilerOptions })
-    .outputText.replaceAll(/'prisma-extension-fenced-lock(\/[\w-]+)'/g, "'../../../src/addons$1/index.ts'")
-    .replaceAll("'prisma-extension-fenced-lock'", "'../../../src/index.ts'")
-    .replaceAll("'./generated/prisma/client.js'", "'../prisma/client.ts'");
+  return ours(ts.transpileModule(text, { compilerOptions }).outputText, 'ts');
 }
 
 test('the page installs the versions of nestjs-cls that are tested', () => {
-  const { devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  const { devDependencies } = JSON.parse(read('package.json'));
   const majors = ['nestjs-cls', '@nestjs-cls/transactional'].map((name) => `${name}@${devDependencies[name][0]}`);
-  expect(PAGE).toMatch(new RegExp(`npm install ${majors.join('\\s')}\``));
+  expect(read(PAGE)).toMatch(new RegExp(`npm install ${majors.join('\\s')}\``));
 });
 
 describeWithShop('the application of docs/guides/nestjs.md', () => {
   const shop = new Shop();
-  let folder: string;
+  const { folder, remove } = folderFor('nest');
   const load = (name: string) => import(/* @vite-ignore */ join(folder, `${name}.js`));
 
   beforeAll(() => {
-    folder = mkdtempSync(join(ROOT, 'test/generated/nest-'));
     const { app } = inject('postgres');
     const { url } = inject('redis');
     vi.stubEnv('DATABASE_URL', app).stubEnv('REDIS_URL', url);
@@ -55,7 +46,7 @@ describeWithShop('the application of docs/guides/nestjs.md', () => {
   afterAll(() => {
     vi.unstubAllEnvs();
     vi.unstubAllGlobals();
-    rmSync(folder, { recursive: true, force: true });
+    remove();
   });
 
   test('sells no more than there is, whichever service sells', async () => {

@@ -1,20 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
-import { fencedLock } from '../../src/index.js';
 import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
+import { blocks, folderFor, ours } from './page.js';
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const PAGE = readFileSync(join(ROOT, 'docs/guides/other-extensions.md'), 'utf8');
-
-/** The module that the page builds up, of this repository's sources and its generated client. */
-const MODULE = [...PAGE.matchAll(/^```ts\n([\s\S]*?)^```/gm)]
-  .map(([, code = '']) => code)
-  .join('\n')
-  .replace("'prisma-extension-fenced-lock'", "'../../../src/index.js'")
-  .replace('./generated/prisma/', '../prisma/')
-  .concat('\nexport { base, forTenant, lockForTenant, prisma, redis, sellUnderLock, sellWithoutLock };\n');
+/** The module that the page builds up. */
+const MODULE = ours(blocks('docs/guides/other-extensions.md').join('\n')).concat(
+  '\nexport { base, forTenant, lockForTenant, prisma, redis, sellUnderLock, sellWithoutLock };\n',
+);
 
 interface Page {
   readonly base: ShopClient;
@@ -28,11 +21,10 @@ interface Page {
 
 describeWithShop('docs/guides/other-extensions.md', () => {
   const shop = new Shop();
-  let folder: string;
+  const { folder, remove } = folderFor('extensions');
   let page: Page;
 
   beforeAll(async () => {
-    folder = mkdtempSync(join(ROOT, 'test/generated/extensions-'));
     vi.stubEnv('DATABASE_URL', inject('postgres').app).stubEnv('REDIS_URL', inject('redis').url);
     writeFileSync(join(folder, 'page.ts'), MODULE);
     page = (await import(/* @vite-ignore */ join(folder, 'page.ts'))) as Page;
@@ -41,7 +33,7 @@ describeWithShop('docs/guides/other-extensions.md', () => {
     vi.unstubAllEnvs();
     await page?.prisma.$disconnect();
     page?.redis.disconnect();
-    rmSync(folder, { recursive: true, force: true });
+    remove();
   });
 
   const order = async (stockId: number) =>
@@ -64,27 +56,6 @@ describeWithShop('docs/guides/other-extensions.md', () => {
     const { id: other } = await order(stockId);
     await page.prisma.order.delete({ where: { id: other } });
     expect(await quantityOf(other)).toBe(0);
-  });
-
-  test.each([
-    ['stays', 'before'],
-    ['is refused', 'behind'],
-  ])('what a soft delete writes on its own client %s, if it is applied %s `fencedLock`', async (_, side) => {
-    const { id: stockId, key } = await shop.product(10);
-    const { id } = await order(stockId);
-    const soft = (client: ShopClient) =>
-      client.$extends({
-        query: { order: { delete: ({ args }) => client.order.update({ ...args, data: { quantity: 0 } }) } },
-      }) as unknown as ShopClient;
-    const { plain, prisma } = shop.client();
-    const client =
-      side === 'before' ? soft(plain as never).$extends(fencedLock({ redis: shop.redis() })) : soft(prisma);
-    const held = client.$withLock(key, async (tx) => {
-      await tx.order.delete({ where: { id } });
-      throw new Error('no sale');
-    });
-    await expect(held).rejects.toThrow(side === 'before' ? 'no sale' : 'was not sent');
-    expect(await quantityOf(id)).toBe(side === 'before' ? 0 : 1);
   });
 
   test('its lock for a tenant sets the variable for all of its function, and for nothing else', async () => {

@@ -27,7 +27,6 @@ const SOUND: History = {
     { key: 'y', first: 0, last: 3 },
   ],
   operations: OPERATIONS,
-  turns: [],
   entries: ENTRIES,
   strikes: [],
   calms: [{ from: 5, callers: ['c'] }],

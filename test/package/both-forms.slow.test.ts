@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import type * as Form from '../../src/index.js';
-import { PrismaClient } from '../generated/prisma/client.js';
-import { describeWithShop, Shop } from '../support/shop.js';
+import { describeWithShop, Shop, type ShopClient, sale } from '../support/shop.js';
 import { Packed } from './packed.js';
 
 // One process has both forms where an application is ESM and a library that it uses is CommonJS, or the reverse.
@@ -77,23 +76,16 @@ describeWithShop('two clients, one of each form', () => {
 
   /** On one client of Prisma, as two libraries of an application would be given it. */
   function clients() {
-    const plain = new PrismaClient({ adapter: new PrismaPg({ connectionString }) });
-    shop.closeLater(() => plain.$disconnect());
+    const plain = shop.unextended(new PrismaPg({ connectionString }));
     const redis = shop.redis();
     const [one, other] = [esm, cjs].map((form) => plain.$extends(form.fencedLock({ redis })));
-    return { one, other } as { one: Client; other: Client };
+    return { one, other } as { one: ShopClient; other: ShopClient };
   }
-  type Client = ReturnType<Shop['client']>['prisma'];
 
   test('lose no update of one key, on one pool', async () => {
     const { id, key } = await shop.product(20);
     const { one, other } = clients();
-    const sell = (prisma: Client) =>
-      prisma.$withLock(key, async (tx) => {
-        const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-        await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
-      });
-    await Promise.all(Array.from({ length: 20 }, (_, index) => sell(index % 2 ? one : other)));
+    await Promise.all(Array.from({ length: 20 }, (_, index) => (index % 2 ? one : other).$withLock(key, sale(id))));
     expect((await shop.row(id))?.quantity).toBe(0);
   });
 

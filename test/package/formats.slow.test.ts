@@ -115,21 +115,4 @@ describeWithShop('the packed package', () => {
     const { version } = JSON.parse(readFileSync(join(packed.home, 'package.json'), 'utf8')) as { version: string };
     expect(await projects.cjs.run(join(packed.home, 'dist/cli/main.js'), '--version')).toContain(version);
   });
-
-  test('lists what it exports alike in both forms', async () => {
-    const list = "Object.keys(m).filter((name) => !['default', 'module.exports'].includes(name)).sort().join()";
-    writeFileSync(
-      projects.esm.path('names.js'),
-      `import * as m from 'prisma-extension-fenced-lock';\nconsole.log(${list})`,
-    );
-    writeFileSync(
-      projects.cjs.path('names.js'),
-      `const m = require('prisma-extension-fenced-lock');\nconsole.log(${list})`,
-    );
-    const [esm, cjs] = await Promise.all(
-      Object.values(projects).map((project) => project.run(project.path('names.js'))),
-    );
-    expect(cjs).toBe(esm);
-    expect(esm).toContain('fencedLock');
-  });
 });

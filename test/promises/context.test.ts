@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest';
-import { InvalidOptionError, type LockTx, ReentryError, TransactionAbortedError } from '../../src/index.js';
+import {
+  InvalidOptionError,
+  type LockTx,
+  NestedError,
+  ReentryError,
+  TransactionAbortedError,
+} from '../../src/index.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 
 describeWithShop('a lock inside a lock of the same key', () => {
@@ -187,5 +193,47 @@ describeWithShop('a lock inside a lock of the same key', () => {
     await expect(handleInHandle).rejects.toMatchObject({ code: 'REENTRY', key });
     await expect(lock.$transaction(() => prisma.$lock(key))).rejects.toMatchObject({ code: 'REENTRY', key });
     await lock.release();
+  });
+});
+
+describeWithShop('a lock inside a lock of other keys', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+
+  const keysOf = async () => [(await shop.product(1)).key, (await shop.product(1)).key] as const;
+
+  test('of several joins if the outer one has them all, in whatever order they are named', async () => {
+    const [one, two] = await keysOf();
+    await prisma.$withLock([one, two], async (_, outer) => {
+      for (const inner of [one, two, [two, one], [two, two]]) {
+        expect(await prisma.$withLock(inner, (_, lock) => lock.token)).toBe(outer.token);
+      }
+    });
+  });
+
+  test('of several is refused if the outer one has some of them, also where nested ones are allowed', async () => {
+    const [one, two] = await keysOf();
+    for (const nested of ['throw', 'allow'] as const) {
+      const held = prisma.$withLock(one, () => prisma.$withLock([one, two], () => 'inner', { nested }));
+      await expect(held).rejects.toMatchObject({ constructor: ReentryError, key: one });
+    }
+  });
+
+  test('of another key is refused and allowed alike for a handle, and for the transaction of one', async () => {
+    const [outer, inner] = await keysOf();
+    const lock = await prisma.$lock(inner);
+    await prisma.$withLock(outer, async () => {
+      await expect(lock.$transaction(() => 'inner')).rejects.toBeInstanceOf(NestedError);
+      expect(await lock.$transaction(() => 'inner', { nested: 'allow' })).toBe('inner');
+    });
+    await lock.release();
+    await prisma.$withLock(outer, async () => {
+      await expect(prisma.$lock(inner)).rejects.toBeInstanceOf(NestedError);
+      await (await prisma.$lock(inner, { nested: 'allow' })).release();
+    });
+    const outermost = await prisma.$lock(outer);
+    const inHandle = outermost.$transaction(() => prisma.$withLock(inner, () => 'inner'));
+    await expect(inHandle).rejects.toMatchObject({ constructor: NestedError, key: inner });
+    await outermost.release();
   });
 });

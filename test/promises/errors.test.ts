@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { expect, inject, test } from 'vitest';
 import type { FencedLockError, FencedLockErrorCode } from '../../src/index.js';
 import * as errors from '../../src/index.js';
@@ -175,6 +176,30 @@ describeWithShop('each error of docs/errors.md: its class, its code, and what be
     expect(error.message).toContain(`docs/errors.md#${code.toLowerCase()}`);
     expect(JSON.parse(JSON.stringify(error))).toMatchObject({ code, name: type.name, message: error.message });
     expect((await shop.row(id))?.quantity).toBe(left);
+  });
+
+  test('NOT_INSTALLED where the role has no right says so, of operators, too', async () => {
+    const { own, url } = await ownDatabase();
+    await own.admin.query('CREATE SCHEMA fenced_lock');
+    await own.admin.query(
+      "DO $$ BEGIN CREATE ROLE stranger LOGIN PASSWORD 'x'; EXCEPTION WHEN duplicate_object THEN END $$",
+    );
+    const stranger = Object.assign(new URL(url), { username: 'stranger', password: 'x' }).href;
+    const { prisma } = own.client({ pool: { connectionString: stranger } });
+    const { inspect, history } = prisma.$locks;
+    const message = expect.stringMatching(/^This role may not use .* GRANT that is missing/);
+    for (const call of [
+      () => prisma.$withLock('stock:1', () => {}),
+      () => inspect('stock:1'),
+      () => history('stock:1'),
+    ])
+      await expect(call()).rejects.toMatchObject({ constructor: errors.NotInstalledError, message });
+  });
+
+  test('each has a section in docs/errors.md, and no other has one', () => {
+    const page = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8');
+    const sections = [...page.matchAll(/^## (\w+)$/gm)].map(([, section]) => section?.toUpperCase());
+    expect(sections.toSorted()).toEqual(Object.keys(CASES).toSorted());
   });
 
   test('what is thrown inside the function arrives there in the form of Prisma, and is found in it', async () => {

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { forget } from '../call/handle-work.js';
 import { applyMigrations } from '../support/servers/index.js';
-import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
+import { describeWithShop, gate, Shop, type ShopClient, sale } from '../support/shop.js';
 
 /*
  * Where each promise is shown (docs/correctness.md):
@@ -14,7 +14,7 @@ import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.j
  * | G3: what the caller is told is what became of the work     | g3-outcome, errors                                    |
  * | G4: a waiting caller costs nothing                         | g4-waiting                                            |
  * | G5: a crash delays the others by the lease                 | g5-crash, g5-clocks                                   |
- * | a lock inside a lock joins it, or is refused               | context, test/call/nested                             |
+ * | a lock inside a lock joins it, or is refused               | context                                               |
  * | each error code; each option                               | errors; options                                       |
  * | hooks tell the outcome; $oncePer runs once                 | test/call/after-commit; test/call/once-per            |
  * | a handle keeps its token; operators; shutdown              | test/call/handles*; test/call/operators, shutdown     |
@@ -27,25 +27,22 @@ import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.j
 async function bothLetIn(shop: Shop, quantity: number, id: number, key: string): Promise<void> {
   const holder = shop.client({ keyPrefix: 'one-side:' }).prisma;
   const contender = shop.client({ keyPrefix: 'other-side:' }).prisma;
-  const read = gate();
-  const goOn = gate();
-  const sell = (client: ShopClient, afterRead: () => Promise<void>) =>
-    client.$withLock(key, async (tx) => {
-      const stock = await tx.stock.findUniqueOrThrow({ where: { id } });
-      await afterRead();
-      await tx.stock.update({ where: { id }, data: { quantity: stock.quantity - 1 } });
-    });
-
-  const held = sell(holder, async () => {
-    read.open();
-    await goOn.opened;
-  });
+  const [read, goOn, contenderRead] = [gate(), gate(), gate()];
+  const held = holder.$withLock(
+    key,
+    sale(id, () => {
+      read.open();
+      return goOn.opened;
+    }),
+  );
   await read.opened;
-  const contenderRead = gate();
-  const contended = sell(contender, async () => {
-    contenderRead.open();
-    await held;
-  });
+  const contended = contender.$withLock(
+    key,
+    sale(id, () => {
+      contenderRead.open();
+      return held;
+    }),
+  );
   // Either it waits in its admission, or nothing keeps it out and it has read.
   await Promise.race([shop.blocked('fenced_lock.admit'), contenderRead.opened]);
   goOn.open();
@@ -61,11 +58,10 @@ describeWithShop('G1: committed transactions under one key are serial', () => {
     const buyers = [shop.client().prisma, shop.client().prisma];
     const sales = await Promise.all(
       Array.from({ length: 20 }, (_, index) =>
-        (buyers[index % 2] as ShopClient).$withLock(key, async (tx, lock) => {
-          const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-          await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
-          return { token: lock.token, left: quantity - 1 };
-        }),
+        (buyers[index % 2] as ShopClient).$withLock(key, async (tx, { token }) => ({
+          token,
+          left: await sale(id)(tx),
+        })),
       ),
     );
     const inTokenOrder = sales.toSorted((a, b) => (a.token < b.token ? -1 : 1));
@@ -105,16 +101,7 @@ describeWithShop('G1: committed transactions under one key are serial', () => {
       const clients = [shop.client({ keyPrefix: 'one-side:' }), shop.client({ keyPrefix: 'other-side:' })];
       await Promise.all(
         clients.flatMap(({ prisma }) =>
-          Array.from({ length: 5 }, () =>
-            prisma.$withLock(
-              key,
-              async (tx) => {
-                const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-                await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
-              },
-              { isolationLevel },
-            ),
-          ),
+          Array.from({ length: 5 }, () => prisma.$withLock(key, sale(id), { isolationLevel })),
         ),
       );
       expect((await shop.row(id))?.quantity).toBe(0);

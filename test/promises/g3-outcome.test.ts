@@ -1,10 +1,15 @@
-import { expect, inject, test } from 'vitest';
-import { CommitUnknownError, TransactionAbortedError } from '../../src/index.js';
+import { PrismaPg } from '@prisma/adapter-pg';
+import { describe, expect, inject, test } from 'vitest';
+import { CommitUnknownError, type LockOptions, type LockTx, TransactionAbortedError } from '../../src/index.js';
+import { forget } from '../call/handle-work.js';
+import { busy } from '../support/busy.js';
 import { eventually } from '../support/eventually.js';
+import { PoollessPg } from '../support/poolless-pg.js';
 import { proxied } from '../support/proxied.js';
 import { type PostgresServer, startPostgres } from '../support/servers/index.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 import { setUpShop } from '../support/shop-database.js';
+import { expectTold, LOST_COMMITS } from './lost-commits.js';
 
 describeWithShop('G3: released only when the outcome is known', () => {
   const shop = new Shop();
@@ -32,68 +37,45 @@ describeWithShop('G3: released only when the outcome is known', () => {
     expect(seen.quantity).toBe(9);
   });
 
-  const ENDS: Record<string, (shop: Shop, id: number, key: string) => Promise<unknown>> = {
-    'a throw': (shop, id, key) =>
-      shop.client().prisma.$withLock(key, async (tx) => {
-        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-        throw new Error('no sale');
-      }),
-    'a timeout': (shop, id, key) =>
-      shop.client().prisma.$withLock(
-        key,
-        async (tx) => {
-          await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-          await new Promise(() => {});
-        },
-        { timeout: 100 },
-      ),
-    'a timeout in a statement': (shop, id, key) =>
-      shop.client().prisma.$withLock(
-        key,
-        async (tx) => {
-          await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-          await tx.$queryRaw`SELECT pg_sleep(20)::text`;
-        },
-        { timeout: 100 },
-      ),
-    "the caller's signal": (shop, id, key) => {
-      const abort = new AbortController();
-      return shop.client().prisma.$withLock(
-        key,
-        async (tx) => {
-          await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-          abort.abort(new Error('no sale'));
-          await new Promise(() => {});
-        },
-        { signal: abort.signal },
-      );
-    },
-    'a killed backend': (shop, id, key) =>
-      shop.client().prisma.$withLock(key, async (tx) => {
-        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+  type Work = (tx: LockTx<ShopClient>, key: string, caller: AbortController) => unknown;
+  const ENDS: Record<string, readonly [Work, LockOptions?]> = {
+    'a throw': [() => Promise.reject(new Error('no sale'))],
+    'a timeout': [() => new Promise(() => {}), { timeout: 100 }],
+    'a timeout in a statement': [(tx) => tx.$queryRaw`SELECT pg_sleep(20)::text`, { timeout: 100 }],
+    "the caller's signal": [
+      (_, __, caller) => {
+        caller.abort(new Error('no sale'));
+        return new Promise(() => {});
+      },
+    ],
+    'a killed backend': [
+      async (tx) => {
         const [own] = await tx.$queryRaw<[{ pid: number }]>`SELECT pg_backend_pid() AS pid`;
         await shop.admin.query('SELECT pg_terminate_backend($1, 5000)', [own.pid]);
-        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-      }),
-    'a lost lease': (shop, id, key) => {
-      const redis = shop.redis();
-      return shop.client().prisma.$withLock(
-        key,
-        async (tx) => {
-          await tx.stock.update({ where: { id }, data: { quantity: 0 } });
-          await redis.del(await redis.keys(`*${key}*`));
-          await new Promise(() => {});
-        },
-        { leaseTime: 300 },
-      );
-    },
+        await tx.stock.count();
+      },
+    ],
+    'a swallowed error of SQL': [(tx) => tx.$queryRaw`SELECT 1 / 0`.catch(() => {})],
+    'a lost lease': [(_, key) => forget(shop, key).then(() => new Promise(() => {})), { leaseTime: 300 }],
   };
 
-  test.each(Object.entries(ENDS))('after %s it is rolled back, and the next one finds it so', async (_, end) => {
-    const { id, key } = await shop.product(10);
-    await expect(end(shop, id, key)).rejects.toThrow();
-    const after = await shop.client().prisma.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }));
-    expect(after.quantity).toBe(10);
+  describe.each<[string, (connectionString: string) => PrismaPg]>([
+    ['a pool of pg', (connectionString) => new PrismaPg({ connectionString })],
+    ['no pool of pg', (connectionString) => new PoollessPg({ connectionString })],
+  ])('with an adapter that has %s', (_, adapterOf) => {
+    test.each(Object.entries(ENDS))('after %s it is rolled back, and the next one finds it so', async (_, end) => {
+      const { id, key } = await shop.product(10);
+      const caller = new AbortController();
+      const sell = async (tx: LockTx<ShopClient>) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 0 } });
+        await end[0](tx, key, caller);
+      };
+      const options = { signal: caller.signal, ...end[1] };
+      const { prisma } = shop.client({ adapter: adapterOf(app()) });
+      await expect(prisma.$withLock(key, sell, options)).rejects.toThrow();
+      const after = await shop.client().prisma.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }));
+      expect(after.quantity).toBe(10);
+    });
   });
 
   test('a COMMIT that the server refuses is reported as rolled back, with what the server said', async () => {
@@ -110,72 +92,22 @@ describeWithShop('G3: released only when the outcome is known', () => {
     expect((await shop.row(id))?.quantity).toBe(10);
   });
 
-  test('a connection cut before COMMIT arrived is reported as rolled back', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma, proxy, events } = await proxied(shop, app());
-    const cut = proxy.cutBeforeCommit();
-    const held = prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
-    await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
-    await cut;
-    expect((await shop.row(id))?.quantity).toBe(10);
-    expect(events).toContainEqual({ type: 'commit-resolved', key, outcome: 'aborted' });
-  });
-
-  test('a connection cut after COMMIT was done resolves with the result', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma, proxy, events } = await proxied(shop, app());
-    const cut = proxy.cutAfterCommit();
-    const sold = await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
-    await cut;
-    expect(sold.quantity).toBe(9);
-    expect((await shop.row(id))?.quantity).toBe(9);
-    expect(events).toContainEqual({ type: 'commit-resolved', key, outcome: 'committed' });
-  });
-
-  test('a COMMIT that is never answered resolves with the result', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma, proxy } = await proxied(shop, app());
-    const hung = proxy.holdCommitReply();
-    const sold = await prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }), {
-      timeout: 500,
-    });
-    await hung;
-    expect(sold.quantity).toBe(9);
-    expect((await shop.row(id))?.quantity).toBe(9);
-  });
-
-  test('a COMMIT that never arrives is rolled back, although its connection stays open', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma, proxy } = await proxied(shop, app());
-    proxy.onData('toServer', (_, seen) => (seen.commit ? 'hold' : 'forward'));
-    const held = prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }), {
-      timeout: 500,
-      // Postgres ends an idle transaction at about the lease time, and the outcome must be known before that.
-      leaseTime: 60_000,
-    });
-    await expect(held).rejects.toBeInstanceOf(TransactionAbortedError);
-    expect((await shop.row(id))?.quantity).toBe(10);
+  test.each(Object.entries(LOST_COMMITS))('the caller is told what became of %s', async (_, loss) => {
+    await expectTold(shop, loss, app());
   });
 
   test('a call that is struck while it waits for a connection settles, though that connection then goes silent', async () => {
     const { key } = await shop.product(10);
-    const { prisma, plain, proxy } = await proxied(shop, app(), { max: 1 });
+    const { prisma, plain, proxy } = await proxied(shop, app(), { pool: { max: 1 } });
     const abort = new AbortController();
-    const inside = gate();
-    const goOn = gate();
-    const busy = plain.$transaction(async () => {
-      inside.open();
-      await goOn.opened;
-    });
-    await inside.opened;
+    const { letGo } = await busy(plain);
     proxy.onData('toServer', (data) => (data.includes('fenced_lock.admit') ? 'hold' : 'forward'));
     const held = prisma.$withLock(key, () => 'in', { signal: abort.signal, maxWait: 10_000 });
     const settled = held.catch((error: unknown) => error);
     const redis = shop.redis();
     await eventually('it has its lease', async () => (await redis.keys(`*${key}*`)).length === 1);
     abort.abort('closing time');
-    goOn.open();
-    await busy;
+    await letGo();
     expect(await settled).toBe('closing time');
   });
 

@@ -1,10 +1,9 @@
 import { PrismaPg } from '@prisma/adapter-pg';
-import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
 import { namesOf } from '../../src/redis/names.js';
 import { eventually } from '../support/eventually.js';
-import { startFaultProxy } from '../support/fault-proxy.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { redisProxied } from '../support/proxied.js';
+import { atWork, describeWithShop, Shop, sale } from '../support/shop.js';
 
 describeWithShop('G4: a waiting caller costs nothing', () => {
   const shop = new Shop();
@@ -14,24 +13,8 @@ describeWithShop('G4: a waiting caller costs nothing', () => {
     const application_name = `waiters ${id}`;
     const rescue = new PrismaPg({ connectionString: inject('postgres').app });
     const { prisma, plain } = shop.client({ pool: { max: 2, application_name }, rescue });
-    const inside = gate();
-    const goOn = gate();
-    const sell = (afterRead: () => Promise<void>) =>
-      prisma.$withLock(
-        key,
-        async (tx) => {
-          const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
-          await afterRead();
-          await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
-        },
-        { waitTime: 60_000 },
-      );
-    const held = sell(async () => {
-      inside.open();
-      await goOn.opened;
-    });
-    await inside.opened;
-    const waiters = Array.from({ length: 300 }, () => sell(async () => {}));
+    const { held, goOn } = await atWork(prisma, key, sale(id));
+    const waiters = Array.from({ length: 300 }, () => prisma.$withLock(key, sale(id), { waitTime: 60_000 }));
 
     // The second and last connection is free for a bystander, again and again.
     for (let request = 0; request < 20; request++) await plain.stock.count();
@@ -42,7 +25,7 @@ describeWithShop('G4: a waiting caller costs nothing', () => {
     );
     expect(rows).toEqual([{ working: 1, all: 2 }]);
 
-    goOn.open();
+    goOn();
     await Promise.all([held, ...waiters]);
     expect((await shop.row(id))?.quantity).toBe(0);
   }, 90_000);
@@ -72,13 +55,7 @@ describeWithShop('G4: a waiting caller costs nothing', () => {
     const contender = shop.client({ pool: { max: 1, application_name } });
     // Its last look found a free key, so it expects the next one to do so, too.
     await contender.prisma.$withLock(`${key} calm`, () => {});
-    const inside = gate();
-    const goOn = gate();
-    const held = holder.$withLock(key, async () => {
-      inside.open();
-      await goOn.opened;
-    });
-    await inside.opened;
+    const { held, goOn } = await atWork(holder, key);
     const contended = contender.prisma.$withLock(key, () => 'next');
     const bystander = shop.redis();
     await eventually('the contender waits and has given its connection back', async () => {
@@ -88,7 +65,7 @@ describeWithShop('G4: a waiting caller costs nothing', () => {
     });
     // Its only connection serves a bystander meanwhile.
     await contender.plain.stock.count();
-    goOn.open();
+    goOn();
     await held;
     expect(await contended).toBe('next');
   });
@@ -98,17 +75,11 @@ describeWithShop('G4: a waiting caller costs nothing', () => {
     const holder = shop.client().prisma;
     const application_name = `late ${key}`.slice(0, 60);
     const contender = shop.client({ pool: { max: 1, application_name } });
-    const inside = gate();
-    const goOn = gate();
-    const held = holder.$withLock(key, async () => {
-      inside.open();
-      await goOn.opened;
-    });
-    await inside.opened;
+    const { held, goOn } = await atWork(holder, key);
     const contended = contender.prisma.$withLock(key, () => 'next');
     const bystander = shop.redis();
     const { queue, wake } = namesOf('fenced-lock:', key);
-    await eventually('the contender waits', async () => (await bystander.llen(queue)) === 1);
+    await shop.queued(key);
     const [entry = ''] = await bystander.lrange(queue, 0, 0);
     await contender.plain.stock.count();
     const before = await lastUsed(application_name);
@@ -116,19 +87,14 @@ describeWithShop('G4: a waiting caller costs nothing', () => {
     await eventually('it has begun', async () => (await lastUsed(application_name)) !== before);
     await contender.plain.stock.count();
     expect(await working(application_name)).toBe(0);
-    goOn.open();
+    goOn();
     await held;
     expect(await contended).toBe('next');
   });
 
   test('a contender whose look has no answer gives its connection back, too', async () => {
     const { key } = await shop.product(1);
-    const { hostname: host, port } = new URL(inject('redis').url as string);
-    const proxy = await startFaultProxy({ host, port: Number(port) });
-    const redis = new Redis(proxy.url(inject('redis').url as string));
-    const contender = shop.client({ redis, pool: { max: 1 } });
-    shop.closeLater(() => redis.disconnect());
-    shop.closeLater(() => proxy.close());
+    const { proxy, ...contender } = await redisProxied(shop, { pool: { max: 1 } });
     await contender.prisma.$withLock(`${key} calm`, () => {});
     proxy.silence();
     const contended = contender.prisma.$withLock(key, () => 'next');

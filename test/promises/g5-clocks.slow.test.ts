@@ -4,16 +4,16 @@ import { namesOf } from '../../src/redis/names.js';
 import { eventually } from '../support/eventually.js';
 import {
   askServer,
+  groupsUnavailable,
   moveClock,
   type PostgresServer,
   type RedisServer,
-  redisUnavailable,
   startPostgres,
   startRedis,
   wallClock,
   wallClocksUnavailable,
 } from '../support/servers/index.js';
-import { gate, Shop } from '../support/shop.js';
+import { atWork, Shop } from '../support/shop.js';
 import { setUpShop } from '../support/shop-database.js';
 import { startWorker } from '../support/worker.js';
 
@@ -22,8 +22,8 @@ const HOUR = 3_600_000;
 /** Of everything but leases; milliseconds. */
 const WORK = 5_000;
 
-describe("G5 when a server's wall clock is set", async () => {
-  const unavailable = wallClocksUnavailable() ?? (await redisUnavailable());
+describe("G5 when a server's wall clock is set", () => {
+  const unavailable = wallClocksUnavailable() ?? groupsUnavailable();
   if (unavailable !== undefined) {
     test.skip(unavailable, () => {});
     return;
@@ -133,25 +133,17 @@ describe("G5 when a server's wall clock is set", async () => {
     ])('an hour %s: a holder that is well goes on, and commits', async (_, ahead) => {
       const { id, key } = await shop.product(10);
       const { prisma, events } = shop.client();
-      const [inside, goOn] = [gate(), gate()];
-      const selling = prisma.$withLock(
-        key,
-        async (tx) => {
-          await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
-          inside.open();
-          await goOn.opened;
-          await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
-        },
-        { leaseTime: LEASE },
-      );
-      await inside.opened;
+      const decrement = { where: { id }, data: { quantity: { decrement: 1 } } };
+      const { held: selling, goOn } = await atWork(prisma, key, (tx) => tx.stock.update(decrement), {
+        leaseTime: LEASE,
+      });
       const next = contender(id, key);
       await waits(key);
       moveClock(postgres, ahead);
       await new Promise((resolve) => setTimeout(resolve, 2 * LEASE));
-      goOn.open();
+      goOn();
       await selling;
-      expect((await next.sold).quantity).toBe(7);
+      expect((await next.sold).quantity).toBe(8);
       expect(ended([...events, ...next.events])).toBe(0);
     });
 

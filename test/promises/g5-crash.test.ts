@@ -29,17 +29,14 @@ describeWithShop('G5: a crash of the holder delays the others by its lease at mo
     expect((await shop.row(id))?.quantity).toBe(9);
   });
 
-  test('SIGSTOP in an idle transaction: Postgres ends it by itself, with nobody waiting', async () => {
-    const { worker, key } = await holder('idle');
-    worker.freeze();
-    await eventually('the transaction has ended', async () => !(await isOpen(shop, key)));
-  });
-
-  test('SIGSTOP while a large result is being sent: Postgres ends it by itself, with nobody waiting', async () => {
-    const { worker, key } = await holder('receiving');
-    worker.freeze();
-    await eventually('the transaction has ended', async () => !(await isOpen(shop, key)));
-  });
+  test.each(['idle', 'receiving'] as const)(
+    'SIGSTOP, %s: Postgres ends it by itself, with nobody waiting',
+    async (how) => {
+      const { worker, key } = await holder(how);
+      worker.freeze();
+      await eventually('the transaction has ended', async () => !(await isOpen(shop, key)));
+    },
+  );
 
   test('a holder that is well and awaits something else is not ended, however long', async () => {
     const { id, key } = await shop.product(10);

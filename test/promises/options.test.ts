@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { PrismaPg } from '@prisma/adapter-pg';
-import { Redis } from 'ioredis';
 import { describe, expect, inject, test } from 'vitest';
 import { type FencedLockEvent, type FencedLockOptions, type LockOptions, memoryStore } from '../../src/index.js';
 import { namesOf } from '../../src/redis/names.js';
 import { eventually } from '../support/eventually.js';
-import { startFaultProxy } from '../support/fault-proxy.js';
+import { redisProxied } from '../support/proxied.js';
 import { freePort } from '../support/servers/index.js';
-import { describeWithShop, gate, Shop, type ShopClient, type ShopOptions } from '../support/shop.js';
+import { atWork, describeWithShop, Shop, type ShopClient, type ShopOptions } from '../support/shop.js';
 
 describeWithShop('each option of docs/options.md does what it says', () => {
   const shop = new Shop();
@@ -16,23 +15,13 @@ describeWithShop('each option of docs/options.md does what it says', () => {
   async function held(options: ShopOptions = {}) {
     const { id, key } = await shop.product(10);
     const { prisma } = shop.client(options);
-    const [inside, goOn] = [gate(), gate()];
-    const working = prisma.$withLock(key, async () => {
-      inside.open();
-      await goOn.opened;
-    });
-    await inside.opened;
+    const working = await atWork(prisma, key);
     const free = async () => {
-      goOn.open();
-      await working;
+      working.goOn();
+      await working.held;
     };
     return { id, key, prisma, free };
   }
-
-  const inQueue = (key: string, places: number) =>
-    eventually('all of them wait', async () => {
-      return (await shop.redis().llen(namesOf('fenced-lock:', key).queue)) === places;
-    });
 
   // An option without its case does not compile.
   const OF_A_CALL: { readonly [Name in keyof LockOptions]-?: (prisma: ShopClient, key: string) => Promise<unknown> } = {
@@ -158,12 +147,7 @@ describeWithShop('each option of docs/options.md does what it says', () => {
         expect(await write(['Stock'])).toBe((await shop.row(id))?.fence);
       },
       commandTimeout: async (key) => {
-        const url = new URL(inject('redis').url as string);
-        const proxy = await startFaultProxy({ host: url.hostname, port: Number(url.port) });
-        const redis = new Redis(proxy.url(url.href));
-        shop.closeLater(() => redis.disconnect());
-        shop.closeLater(() => proxy.close());
-        const { prisma, events } = shop.client({ redis, commandTimeout: 100 });
+        const { prisma, proxy, events } = await redisProxied(shop, { commandTimeout: 100 });
         await prisma.$withLock(key, () => {});
         proxy.silence();
         const call = prisma.$withLock(`${key} b`, () => 'in');
@@ -190,7 +174,7 @@ describeWithShop('each option of docs/options.md does what it says', () => {
         const asked: Promise<bigint>[] = [];
         for (const process of [0, 0, 1, 0, 1, 1] as const) {
           asked.push(clients[process].$withLock(key, (_, { token }) => token));
-          await inQueue(key, asked.length);
+          await shop.queued(key, asked.length);
         }
         await free();
         const tokens = await Promise.all(asked);
@@ -203,7 +187,7 @@ describeWithShop('each option of docs/options.md does what it says', () => {
           const { prisma } = shop.client({ passOnAfter: 0 });
           return Array.from({ length: 4 }, () => prisma.$withLock(key, () => order.push(process)));
         });
-        await inQueue(key, 2);
+        await shop.queued(key, 2);
         await free();
         await Promise.all(turns);
         const [first, second] = order;
@@ -212,7 +196,7 @@ describeWithShop('each option of docs/options.md does what it says', () => {
       wake: async () => {
         const { key, free } = await held({ wake: 'poll' });
         const call = shop.client({ wake: 'poll' }).prisma.$withLock(key, () => 'in');
-        await inQueue(key, 1);
+        await shop.queued(key, 1);
         expect(await shop.redis().pubsub('CHANNELS', `*${key}*`)).toEqual([]);
         await free();
         expect(await call).toBe('in');
@@ -221,7 +205,7 @@ describeWithShop('each option of docs/options.md does what it says', () => {
         const often = { wake: 'spin', pollInterval: 1_000 } as const;
         const { key, free } = await held(often);
         const call = shop.client(often).prisma.$withLock(key, () => performance.now());
-        await inQueue(key, 1);
+        await shop.queued(key, 1);
         await free();
         const released = performance.now();
         // It has just looked, and by the default it would look again after 200 ms.

@@ -10,7 +10,7 @@ import { eventually } from './eventually.js';
 import { applyMigrations } from './servers/index.js';
 
 export type Policy = 'allow' | 'require' | 'prove';
-export type FenceClient = ReturnType<FenceWorld['clientOn']>;
+export type FenceClient = ReturnType<FenceWorld['client']>;
 export type FenceTx = LockTx<FenceClient>;
 
 /** The tables of the fenced models, and what their columns are called. */
@@ -74,26 +74,11 @@ export class FenceWorld {
     return this.#admin;
   }
 
-  client(): FenceClient {
-    const client = this.clientOn(new PrismaPg({ connectionString: this.url, max: 20 }));
-    return ofKind(this.#kind, client);
-  }
-
-  clientOn(adapter: PrismaPg) {
+  client() {
     const redis = new Redis(inject('redis').url ?? '');
-    const plain = new PrismaClient({ adapter });
+    const plain = new PrismaClient({ adapter: new PrismaPg({ connectionString: this.url, max: 20 }) });
     this.#closing.push(() => Promise.all([plain.$disconnect(), redis.disconnect()]));
-    return plain.$extends(fencedLock({ redis }));
-  }
-
-  /** A locking client, and the text of every statement that it sends. */
-  loggedClient(onStatement: (text: string) => void) {
-    const redis = new Redis(inject('redis').url ?? '');
-    const adapter = new PrismaPg({ connectionString: this.url });
-    const client = new PrismaClient({ adapter, log: [{ emit: 'event', level: 'query' }] });
-    client.$on('query', ({ query }) => onStatement(query));
-    this.#closing.push(() => Promise.all([client.$disconnect(), redis.disconnect()]));
-    return client.$extends(fencedLock({ redis }));
+    return ofKind(this.#kind, plain.$extends(fencedLock({ redis })));
   }
 
   /** A connection of the application that no lock knows of. */

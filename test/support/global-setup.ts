@@ -1,7 +1,9 @@
-import { Redis } from 'ioredis';
 import type { TestProject } from 'vitest/node';
+import { onRedis } from '../../src/addons/testing/servers/redis.js';
+import { ServerUnavailable } from '../../src/addons/testing/servers/server.js';
 import * as scripts from '../../src/redis/scripts.generated.js';
-import { redisUnavailable, startPostgres, startRedis } from './servers/index.js';
+import { inCI } from './ci.js';
+import { startPostgres, startRedis } from './servers/index.js';
 import { setUpShop } from './shop-database.js';
 
 declare module 'vitest' {
@@ -20,19 +22,24 @@ const SETTINGS = { fsync: 'off', max_connections: '500' };
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   const postgres = await startPostgres({ settings: SETTINGS });
   project.provide('postgres', { app: await setUpShop(postgres), admin: postgres.url, version: postgres.version });
-  const reason = await redisUnavailable();
-  if (reason !== undefined && process.env['CI']) throw new Error(`CI needs a real Redis: ${reason}`);
-  const redis = reason === undefined ? await startRedis() : undefined;
-  if (redis) await loadScripts(redis.url);
-  project.provide('redis', { url: redis?.url, reason: reason ?? '' });
+  const redis = await startRedis().catch((error: Error) => {
+    if (error instanceof ServerUnavailable && !inCI()) return error;
+    throw error;
+  });
+  if (redis instanceof ServerUnavailable) {
+    project.provide('redis', { url: undefined, reason: redis.message });
+    return () => postgres.stop();
+  }
+  await loadScripts(redis.url);
+  project.provide('redis', { url: redis.url, reason: '' });
   return async () => {
-    await Promise.all([postgres.stop(), redis?.stop()]);
+    await Promise.all([postgres.stop(), redis.stop()]);
   };
 }
 
 /** Tests that hold back a command know it by its hash. Where the server lacks a script, the command has its text instead. */
 async function loadScripts(url: string): Promise<void> {
-  const redis = new Redis(url);
-  for (const { lua } of Object.values(scripts)) await redis.script('LOAD', lua);
-  redis.disconnect();
+  await onRedis(url, async (redis) => {
+    for (const { lua } of Object.values(scripts)) await redis.script('LOAD', lua);
+  });
 }

@@ -1,10 +1,16 @@
 import { gate, type ShopClient } from './shop.js';
 
 /**
- * A write of `late` under `key` that is refused, because `early` has written the row under another key by a later token.
+ * A write of `late` under `key` that is refused, because `early` has written the row under `other` by a later token.
  * Resolves to the error that `late` gets.
  */
-export async function refusedWrite(late: ShopClient, early: ShopClient, id: number, key: string): Promise<unknown> {
+export async function refusedWrite(
+  late: ShopClient,
+  early: ShopClient,
+  id: number,
+  key: string,
+  other = `${key}:other`,
+): Promise<unknown> {
   const [inside, goOn] = [gate(), gate()];
   const refused = late.$withLock(key, async (tx) => {
     inside.open();
@@ -13,7 +19,7 @@ export async function refusedWrite(late: ShopClient, early: ShopClient, id: numb
   });
   const outcome = refused.catch((error: unknown) => error);
   await inside.opened;
-  await early.$withLock(`${key}:other`, (tx) => tx.stock.update({ where: { id }, data: { quantity: 7 } }));
+  await early.$withLock(other, (tx) => tx.stock.update({ where: { id }, data: { quantity: 7 } }));
   goOn.open();
   return await outcome;
 }

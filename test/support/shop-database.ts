@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { applyMigrations, withUser } from './servers/index.js';
+import { applyMigrations } from './servers/index.js';
 
 /** The role of the application: not the one that migrates, and with no right on the tables of `fenced_lock`. */
 const ROLE = 'shop_app';
@@ -19,5 +19,5 @@ export async function setUpShop({ url }: { readonly url: string }): Promise<stri
   } finally {
     await client.end();
   }
-  return withUser(url, ROLE, ROLE);
+  return Object.assign(new URL(url), { username: ROLE, password: ROLE }).href;
 }

@@ -3,7 +3,15 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, describe, inject, test } from 'vitest';
-import { type FencedLockEvent, type FencedLockOptions, fencedLock } from '../../src/index.js';
+import {
+  type FencedLockEvent,
+  type FencedLockOptions,
+  fencedLock,
+  type Lock,
+  type LockOptions,
+  type LockTx,
+} from '../../src/index.js';
+import { namesOf } from '../../src/redis/names.js';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { eventually } from './eventually.js';
 
@@ -24,6 +32,8 @@ export interface Urls {
 }
 
 export type ShopOptions = Partial<FencedLockOptions> & {
+  /** In the place of one of its own. */
+  readonly adapter?: PrismaPg;
   /** Settings of the pg pool, such as `max`. */
   readonly pool?: pg.PoolConfig;
   /** Of Prisma's client. */
@@ -53,15 +63,32 @@ export class Shop {
   }
 
   /** A locking client for one actor, and the events that it saw. */
-  client({ pool, transactionOptions, ...options }: ShopOptions = {}) {
+  client({
+    pool,
+    adapter = new PrismaPg({ connectionString: this.#urls().postgres, ...pool }),
+    transactionOptions,
+    ...options
+  }: ShopOptions = {}) {
     const events: FencedLockEvent[] = [];
     const redis = options.redis ?? this.redis();
-    const adapter = new PrismaPg({ connectionString: this.#urls().postgres, ...pool });
     if (pool?.application_name !== undefined) this.#names.push(pool.application_name);
     const plain = new PrismaClient({ adapter, ...(transactionOptions && { transactionOptions }) });
     this.#closing.push(() => plain.$disconnect());
     const prisma = plain.$extends(fencedLock({ onEvent: (event) => events.push(event), ...options, redis }));
     return { prisma, plain, events };
+  }
+
+  /** A client that is not extended yet. */
+  unextended(adapter: PrismaPg): PrismaClient {
+    const plain = new PrismaClient({ adapter });
+    this.#closing.push(() => plain.$disconnect());
+    return plain;
+  }
+
+  /** The extension, on a client that there is. */
+  extend(client: unknown, options: Partial<FencedLockOptions> = {}): ShopClient {
+    const redis = options.redis ?? this.redis();
+    return (client as PrismaClient).$extends(fencedLock({ ...options, redis })) as ShopClient;
   }
 
   /** A locking client whose rows go out as JSON. */
@@ -78,6 +105,14 @@ export class Shop {
     redis.on('error', () => {});
     this.#closing.push(() => redis.disconnect());
     return redis;
+  }
+
+  /** A pool of the application's role, for an adapter. */
+  pool(config: pg.PoolConfig = {}): pg.Pool {
+    const pool = new pg.Pool({ connectionString: this.#urls().postgres, ...config });
+    pool.on('error', () => {});
+    this.#closing.push(() => pool.end());
+    return pool;
   }
 
   /** As a superuser, past every lock. */
@@ -106,6 +141,12 @@ export class Shop {
     const { rows } = await this.admin.query('SELECT quantity, fence FROM "Stock" WHERE id = $1', [id]);
     const row = rows[0] as { quantity: number; fence: string } | undefined;
     return row && { quantity: row.quantity, fence: BigInt(row.fence) };
+  }
+
+  /** Resolves when so many processes have their place in the queue of a key. */
+  async queued(key: string, places = 1): Promise<void> {
+    const [redis, { queue }] = [this.redis(), namesOf('fenced-lock:', key)];
+    await eventually(`${places} wait`, async () => (await redis.llen(queue)) === places, { every: 1 });
   }
 
   /** Resolves when a session of this file waits for a lock that somebody else has; `query` is part of its statement. */
@@ -171,4 +212,37 @@ export function gate<T = void>(): { opened: Promise<T>; open: (value: T) => void
     open = resolve;
   });
   return { opened, open };
+}
+
+/** Work that reads before it writes, and so loses updates without a lock: one is sold. Resolves to how many are left. */
+export function sale(id: number, afterRead?: () => unknown) {
+  return async (tx: Pick<ShopClient, 'stock'>): Promise<number> => {
+    const { quantity } = await tx.stock.findUniqueOrThrow({ where: { id } });
+    await afterRead?.();
+    await tx.stock.update({ where: { id }, data: { quantity: quantity - 1 } });
+    return quantity - 1;
+  };
+}
+
+/** A turn that has begun. Its work is done when it is told to go on. */
+export async function atWork<R = void>(
+  prisma: ShopClient,
+  key: string | readonly string[],
+  work?: (tx: LockTx<ShopClient>, lock: Lock) => R | Promise<R>,
+  options?: LockOptions,
+) {
+  const [inside, end] = [gate(), gate()];
+  const held = prisma.$withLock(
+    key,
+    async (tx, lock) => {
+      inside.open();
+      await end.opened;
+      return (await work?.(tx, lock)) as R;
+    },
+    options,
+  );
+  // A test may look at it later.
+  held.catch(() => {});
+  await Promise.race([inside.opened, held]);
+  return { held, goOn: end.open };
 }

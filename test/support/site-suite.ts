@@ -6,21 +6,23 @@ export function describeWithGroup<Group extends { stop(): Promise<void> }>(
   name: string,
   start: () => Promise<Group>,
   suite: (group: () => Group) => void,
-  unavailable = groupsUnavailable(),
+  unavailable = groupsUnavailable() ?? '',
 ): void {
   describe(name, () => {
-    if (unavailable !== undefined) {
-      test.skip(unavailable, () => {});
-      return;
-    }
-    let group: Group | undefined;
-    beforeAll(async () => {
-      group = await start();
-    });
-    afterAll(() => group?.stop());
-    suite(() => {
-      if (group === undefined) throw new Error('the servers are not started yet: use them in a test or in a hook');
-      return group;
-    });
+    if (unavailable === '') suite(started(start));
+    else test.skip(unavailable, () => {});
   });
+}
+
+/** Started before the tests of the current suite, and stopped behind them. */
+export function started<Group extends { stop(): Promise<void> }>(start: () => Promise<Group>): () => Group {
+  let group: Group | undefined;
+  beforeAll(async () => {
+    group = await start();
+  });
+  afterAll(() => group?.stop());
+  return () => {
+    if (group === undefined) throw new Error('the servers are not started yet: use them in a test or in a hook');
+    return group;
+  };
 }

@@ -1,14 +1,11 @@
 import {
-  groupOfOne,
   groupsUnavailable,
   type RedisGroup,
   startCluster,
+  startOne,
   startQuorum,
-  startRedis,
   startSentinelGroup,
-  startValkey,
   valkeyUnavailable,
-  wallClock,
 } from './servers/index.js';
 
 /** A way in which Redis is run. */
@@ -20,16 +17,10 @@ export interface Topology {
   readonly wake?: 'poll';
 }
 
-const ANY_REDIS = () => undefined;
-/** For the fault that makes it evict; without a limit it never does. */
-const EVICTING = ['--maxmemory-policy', 'allkeys-random'];
-
-const startOne = async () => groupOfOne(await startRedis({ args: EVICTING, env: wallClock }));
-
 export const TOPOLOGIES = {
-  single: { unavailable: ANY_REDIS, start: startOne },
-  poll: { unavailable: ANY_REDIS, start: startOne, wake: 'poll' },
-  valkey: { unavailable: valkeyUnavailable, start: async () => groupOfOne(await startValkey(EVICTING)) },
+  single: { unavailable: groupsUnavailable, start: () => startOne() },
+  poll: { unavailable: groupsUnavailable, start: () => startOne(), wake: 'poll' },
+  valkey: { unavailable: valkeyUnavailable, start: () => startOne(['valkey-server']) },
   sentinel: { unavailable: groupsUnavailable, start: startSentinelGroup },
   cluster: { unavailable: groupsUnavailable, start: startCluster },
   'quorum of 3': { unavailable: groupsUnavailable, start: () => startQuorum(3) },

@@ -54,7 +54,7 @@ export class Worker {
     this.exited = new Promise((resolve) => {
       const end = (exit: WorkerExit) => {
         this.#exit = exit;
-        held.release();
+        held();
         resolve(exit);
         this.#look();
       };

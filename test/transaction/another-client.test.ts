@@ -1,11 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { PrismaPg } from '@prisma/adapter-pg';
-import pg from 'pg';
 import { expect, inject, test } from 'vitest';
-import { fencedLock, InvalidOptionError } from '../../src/index.js';
-import { PrismaClient } from '../generated/prisma/client.js';
-import { describeWithShop, Shop, type ShopClient } from '../support/shop.js';
+import { InvalidOptionError } from '../../src/index.js';
+import type { PrismaClient } from '../generated/prisma/client.js';
+import { describeWithShop, Shop } from '../support/shop.js';
 
 describeWithShop('an extension whose $transaction begins on the client that it was made for', () => {
   const shop = new Shop();
@@ -16,7 +15,7 @@ describeWithShop('an extension whose $transaction begins on the client that it w
     const extended = plain.$extends({
       client: { $transaction: (...args: unknown[]) => original.apply(plain, args) },
     });
-    return extended.$extends(fencedLock({ redis: shop.redis(), ...options })) as unknown as ShopClient;
+    return shop.extend(extended, options);
   }
 
   test('is fenced all the same, because its connection is', async () => {
@@ -56,7 +55,7 @@ describeWithShop('an extension whose $transaction begins on the client that it w
           }),
       },
     });
-    const prisma = tenant.$extends(fencedLock({ redis: shop.redis(), models: [] })) as unknown as ShopClient;
+    const prisma = shop.extend(tenant, { models: [] });
     const { key } = await shop.product(10);
     await expect(prisma.$withLock(key, () => 'in')).rejects.toMatchObject({
       constructor: InvalidOptionError,
@@ -75,10 +74,9 @@ describeWithShop('an extension whose $transaction begins on the client that it w
     const clients = new Map<string, PrismaClient>();
     for (const name of ['tenant a', 'tenant b']) {
       const adapter = new PrismaPg({ connectionString: inject('postgres').app, application_name: name });
-      const plain = new PrismaClient({ adapter });
-      shop.closeLater(() => plain.$disconnect());
+      const plain = shop.unextended(adapter);
       if (connectedBefore) await plain.$queryRaw`SELECT 1`;
-      const own = plain.$extends(fencedLock({ redis: shop.redis(), models: [] }));
+      const own = shop.extend(plain, { models: [] });
       if (connectedBefore) await own.$withLock(randomUUID(), () => {});
       clients.set(name, plain);
     }
@@ -91,7 +89,7 @@ describeWithShop('an extension whose $transaction begins on the client that it w
         },
       },
     });
-    const prisma = router.$extends(fencedLock({ redis: shop.redis(), models: [] })) as unknown as ShopClient;
+    const prisma = shop.extend(router, { models: [] });
     const { key } = await shop.product(10);
     let runs = 0;
     const work = (tenant: string) =>
@@ -124,11 +122,7 @@ describeWithShop('an extension whose $transaction begins on the client that it w
     expect(await Promise.all(callers.map(work))).toEqual(callers);
   });
 
-  function works(adapter: PrismaPg): Promise<string> {
-    const plain = new PrismaClient({ adapter });
-    shop.closeLater(() => plain.$disconnect());
-    return plain.$extends(fencedLock({ redis: shop.redis(), models: [] })).$withLock(randomUUID(), () => 'in');
-  }
+  const works = (adapter: PrismaPg) => shop.client({ adapter, models: [] }).prisma.$withLock(randomUUID(), () => 'in');
 
   test('is told from a client of its own whose factory is behind an object that calls its methods', async () => {
     const binding = new Proxy(new PrismaPg({ connectionString: inject('postgres').app, max: 2 }), {
@@ -141,13 +135,11 @@ describeWithShop('an extension whose $transaction begins on the client that it w
   });
 
   test('is told from a client that shares its pool with another, and had connected before', async () => {
-    const pool = new pg.Pool({ connectionString: inject('postgres').app, max: 2 });
-    shop.closeLater(() => pool.end());
-    const earlier = new PrismaClient({ adapter: new PrismaPg(pool) });
-    shop.closeLater(() => earlier.$disconnect());
+    const pool = shop.pool({ max: 2 });
+    const earlier = shop.unextended(new PrismaPg(pool));
     await earlier.$queryRaw`SELECT 1`;
     expect(await works(new PrismaPg(pool))).toBe('in');
-    const prisma = earlier.$extends(fencedLock({ redis: shop.redis(), models: [] }));
+    const prisma = shop.extend(earlier, { models: [] });
     expect(await prisma.$withLock(randomUUID(), () => 'in')).toBe('in');
   });
 });

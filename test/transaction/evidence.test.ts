@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Deadline } from '../../src/base/clock.js';
 import type { Query, Row } from '../../src/database/database.js';
 import { ADMIT, EVIDENCE } from '../../src/database/sql.js';
 import type { Admission } from '../../src/transaction/admission.js';
-import { resolveOutcome } from '../../src/transaction/commit.js';
+import { type Evidence, judge, resolveOutcome } from '../../src/transaction/commit.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
 type Told = Pick<Admission, 'token' | 'turn' | 'attempt'>;
@@ -13,13 +13,6 @@ type Told = Pick<Admission, 'token' | 'turn' | 'attempt'>;
 describeWithShop('the outcome of a transaction of another crash epoch', () => {
   const shop = new Shop();
   const { prisma } = shop.client();
-
-  /** Of an attempt that the key has no memory of, under an xid that is another one's by now. */
-  async function outcome(key: string, told: Pick<Admission, 'token' | 'turn'>) {
-    const { rows } = await shop.admin.query('SELECT xid::text FROM fenced_lock.admission WHERE key = $1', [key]);
-    const { xid } = rows[0] as { xid: string };
-    return await outcomeOf(xid, key, { ...told, attempt: randomUUID() }, 5_000);
-  }
 
   const rescueOf =
     (session: Pick<pg.ClientBase, 'query'>): Query =>
@@ -30,27 +23,6 @@ describeWithShop('the outcome of a transaction of another crash epoch', () => {
     const lost = { key, xid, pid: 0, epoch: randomUUID() };
     return await resolveOutcome(rescue, { ...lost, ...told, tokens: [told.token] }, new Deadline(within));
   }
-
-  test('is a rollback where the history reaches back to it', async () => {
-    const { key } = await shop.product(1);
-    const token = await prisma.$withLock(key, (_, lock) => lock.token);
-    await prisma.$withLock(key, () => {});
-    expect(await outcome(key, { token: token + 1n, turn: 1n })).toBe('aborted');
-  });
-
-  test('is unknown where more turns have passed since than the history has room for', async () => {
-    const { key } = await shop.product(1);
-    const token = await prisma.$withLock(key, (_, lock) => lock.token);
-    for (let turn = 0; turn < 17; turn++) await prisma.$withLock(key, () => {});
-    expect(await outcome(key, { token, turn: 1n })).toBe('unknown');
-  });
-
-  test('is unknown where the row was born later', async () => {
-    const token = await prisma.$withLock((await shop.product(1)).key, (_, lock) => lock.token);
-    const { key } = await shop.product(1);
-    await prisma.$withLock(key, () => {});
-    expect(await outcome(key, { token, turn: 1n })).toBe('unknown');
-  });
 
   /** A transaction that an attempt has begun, as its session has it. */
   async function admitted(session: pg.ClientBase, key: string, attempt: string) {
@@ -78,6 +50,7 @@ describeWithShop('the outcome of a transaction of another crash epoch', () => {
       running.release();
     }
   });
+
   test('is committed, if it commits while its row is read by an older snapshot', async () => {
     const { key } = await shop.product(1);
     await prisma.$withLock(key, () => {});
@@ -98,5 +71,47 @@ describeWithShop('the outcome of a transaction of another crash epoch', () => {
       running.release();
       looking.release();
     }
+  });
+});
+
+const admission: Admission = {
+  key: 'stock:1',
+  attempt: 'ours',
+  tokens: [100n],
+  token: 100n,
+  turn: 50n,
+  xid: '1000',
+  pid: 1,
+  epoch: 'e1',
+};
+const evidence: Evidence = { status: 'committed', epoch: 'e1', born: 10n, turns: 50n, attempts: ['ours', 'before'] };
+const without = (...attempts: string[]) => ({ attempts });
+
+describe('the rule of the outcome', () => {
+  test.each<[string, Partial<Evidence>, string]>([
+    ['aborted is the truth in any epoch', { status: 'aborted', epoch: undefined }, 'aborted'],
+    ['an xid that was never given out was lost', { status: 'future', epoch: 'e2' }, 'aborted'],
+    ['in progress in the same epoch: look again', { status: 'in progress' }, 'open'],
+    ['in progress in another epoch may still be it: look again', { status: 'in progress', epoch: 'e2' }, 'open'],
+    ['committed in the same epoch is the truth, whatever the row says', { born: undefined }, 'committed'],
+    ['committed in another epoch, and in the history', { epoch: 'e2' }, 'committed'],
+    ['committed in another epoch, and not in the history', { epoch: 'e2', ...without('other') }, 'aborted'],
+    ['no epoch since the crash, and in the history', { epoch: undefined }, 'committed'],
+    ['too long ago to be known, and in the history', { status: undefined }, 'committed'],
+    ['fewer turns than ours: ours is not among them', { epoch: 'e2', turns: 49n, ...without('before') }, 'aborted'],
+    ['15 turns later the history would still have it', { epoch: 'e2', turns: 65n, ...without('a') }, 'aborted'],
+    ['16 turns later it proves nothing', { epoch: 'e2', turns: 66n, ...without('a') }, 'unknown'],
+    ['no row proves nothing', { epoch: 'e2', born: undefined, turns: 0n, ...without() }, 'unknown'],
+    ['a row born after our token proves nothing', { epoch: 'e2', born: 100n, ...without('a') }, 'unknown'],
+    ['a row born just before our token was ours', { epoch: 'e2', born: 99n }, 'committed'],
+  ])('%s', (_, change, outcome) => {
+    expect(judge(admission, { ...evidence, ...change })).toBe(outcome);
+  });
+
+  test('with no epoch at the admission, "in progress" and "committed" are not taken for another\'s or ours', () => {
+    const unknown = { ...admission, epoch: undefined };
+    expect(judge(unknown, { ...evidence, status: 'in progress', epoch: undefined })).toBe('open');
+    expect(judge(unknown, { ...evidence, status: 'future', epoch: undefined })).toBe('aborted');
+    expect(judge(unknown, { ...evidence, epoch: undefined, ...without('a') })).toBe('aborted');
   });
 });

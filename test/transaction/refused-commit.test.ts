@@ -55,4 +55,70 @@ describeWithShop('a COMMIT that Postgres refuses', () => {
     expect(runs).toBe(2);
     expect((await shop.row(id))?.quantity).toBe(9);
   });
+
+  test('because it is slower than the timeout: rolled back, and the error says so', async () => {
+    const timeout = 900;
+    const { id, key } = await shop.product(10);
+    const slow = await slowCommit(shop);
+    const { prisma: own, events } = shop.client();
+    // A client's first call takes longer.
+    await own.$withLock(key, (tx) => tx.stock.count());
+    const held = own.$withLock(
+      key,
+      async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+        await tx.$executeRawUnsafe(slow.insert());
+      },
+      { timeout },
+    );
+    await expect(held).rejects.toMatchObject({
+      code: 'TRANSACTION_ABORTED',
+      reason: 'timeout',
+      key,
+      message: expect.stringMatching(
+        new RegExp(`COMMIT had not ended within its timeout of ${timeout} ms.*raise \`timeout\``),
+      ),
+    });
+    await slow.goOn();
+    expect(events).toContainEqual({ type: 'commit-resolved', key, outcome: 'aborted' });
+    const next = prisma.$withLock(key, (tx) => tx.stock.findUniqueOrThrow({ where: { id } }));
+    await expect(next).resolves.toMatchObject({ quantity: 10 });
+  });
+
+  test('because somebody cancels it: a failed statement, and no timeout', async () => {
+    const { id, key } = await shop.product(10);
+    const slow = await slowCommit(shop);
+    const held = prisma.$withLock(
+      key,
+      async (tx) => {
+        await tx.stock.update({ where: { id }, data: { quantity: 9 } });
+        await tx.$executeRawUnsafe(slow.insert());
+      },
+      { timeout: 60_000 },
+    );
+    const refused = expect(held).rejects.toMatchObject({
+      code: 'TRANSACTION_ABORTED',
+      reason: 'failed-statement',
+      cause: { code: '57014' },
+    });
+    await shop.admin.query('SELECT pg_cancel_backend($1)', [await shop.blocked('COMMIT')]);
+    await refused;
+    expect((await shop.row(id))?.quantity).toBe(10);
+  });
+});
+
+describeWithShop('a work that has begun', () => {
+  const shop = new Shop();
+  const { prisma } = shop.client();
+
+  test.each(['55P03', '40001', '57P01'])('and fails with %s is not begun again', async (code) => {
+    const { key } = await shop.product(10);
+    let runs = 0;
+    const held = prisma.$withLock(key, async (tx) => {
+      runs++;
+      await tx.$executeRawUnsafe(`DO $$ BEGIN RAISE EXCEPTION 'no sale' USING ERRCODE = '${code}'; END $$`);
+    });
+    await expect(held).rejects.toThrow('no sale');
+    expect(runs).toBe(1);
+  });
 });

@@ -1,7 +1,8 @@
 import { expect, inject, test } from 'vitest';
 import { aroundScripts } from '../support/around-scripts.js';
+import { busy } from '../support/busy.js';
 import { proxied } from '../support/proxied.js';
-import { describeWithShop, gate, Shop } from '../support/shop.js';
+import { atWork, describeWithShop, Shop } from '../support/shop.js';
 
 /** So many microtasks later. */
 async function later(steps: number): Promise<void> {
@@ -16,12 +17,7 @@ describeWithShop('a call that is struck before its work has begun', () => {
     // Has the key's row, and another lease: as with onRedisUnavailable: 'postgres', or after a flush.
     const other = shop.client({ keyPrefix: 'other:' }).prisma;
     const { prisma } = shop.client();
-    const [inside, goOn] = [gate(), gate()];
-    const held = other.$withLock(key, async () => {
-      inside.open();
-      await goOn.opened;
-    });
-    await inside.opened;
+    const { held, goOn } = await atWork(other, key);
     const abort = new AbortController();
     const reason = Object.assign(new Error('a write conflict of another call'), { code: 'P2034' });
     const call = prisma.$withLock(key, () => 'in', { signal: abort.signal, waitTime: 2_000 });
@@ -29,28 +25,21 @@ describeWithShop('a call that is struck before its work has begun', () => {
     await shop.blocked('fenced_lock.admit');
     abort.abort(reason);
     await expect(call).rejects.toBe(reason);
-    goOn.open();
+    goOn();
     await held.catch(() => {});
   });
 
   test('sends nothing on a connection that comes after `maxWait`', async () => {
     const { key } = await shop.product(10);
-    const { prisma, plain, proxy } = await proxied(shop, inject('postgres').app, { max: 1 });
-    const [begun, ends] = [gate(), gate()];
-    const busy = plain.$transaction(async (tx) => {
-      await tx.stock.count();
-      begun.open();
-      await ends.opened;
-    });
-    await begun.opened;
+    const { prisma, plain, proxy } = await proxied(shop, inject('postgres').app, { pool: { max: 1 } });
+    const { letGo } = await busy(plain);
     await expect(prisma.$withLock(key, () => {}, { maxWait: 200 })).rejects.toMatchObject({ code: 'P2028' });
     let sent = '';
     proxy.onData('toServer', (data) => {
       sent += data.toString('latin1');
       return 'forward';
     });
-    ends.open();
-    await busy;
+    await letGo();
     // It comes behind whoever waited for the connection before.
     await plain.stock.count();
     expect(sent).not.toContain('fenced_lock');

@@ -1,10 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { InvalidOptionError } from '../../base/errors.js';
 import { checkKey } from '../../options/arguments.js';
 import { ASSETS } from './assets.generated.js';
 import { forceRelease, hostOf } from './force-release.js';
-import { refuse, respond, respondJson } from './headers.js';
-import { brief } from './health.js';
+import { refuse, respond, respondFailed, respondJson } from './headers.js';
 import type { ResolvedBoardOptions } from './options.js';
 import type { BoardSource } from './source.js';
 import { MOST_VIEWERS, Viewers } from './viewers.js';
@@ -84,7 +82,7 @@ async function history(request: Request, source: BoardSource): Promise<Response>
   try {
     return respondJson({ turns: await source.history(checkKey(given)) });
   } catch (error) {
-    return respondJson({ error: `${brief(error)}.` }, error instanceof InvalidOptionError ? 400 : 502);
+    return respondFailed(error);
   }
 }
 

@@ -1,8 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
-import { InvalidOptionError } from '../../base/errors.js';
 import { checkKey } from '../../options/arguments.js';
-import { respondJson } from './headers.js';
-import { brief } from './health.js';
+import { respondFailed, respondJson } from './headers.js';
 import type { ResolvedBoardOptions } from './options.js';
 import type { BoardSource } from './source.js';
 
@@ -20,15 +18,19 @@ export async function forceRelease(
   const refusal = refusalOf(request, options, token);
   if (refusal !== undefined) return respondJson({ error: refusal }, 403);
   // Nothing is read of a request that the page has not sent.
-  const asked = await bodyOf(request);
-  if (typeof asked === 'string') return respondJson({ error: asked }, 400);
+  const sent: unknown = await request.json().catch(() => undefined);
+  if (sent === undefined) {
+    return respondJson({ error: 'The request is no JSON. A body parser before the board may have taken it.' }, 400);
+  }
+  const { key, holder } = (sent ?? {}) as { readonly key?: unknown; readonly holder?: unknown };
+  if (holder !== null && typeof holder !== 'string') return respondJson({ error: 'The request names no holder.' }, 400);
   try {
     // The user has confirmed it for the holder that the page showed. A later holder is not released.
-    const result = await source.forceRelease(asked.key, asked.holder);
+    const result = await source.forceRelease(checkKey(key), holder);
     if (result === 'held by another') return respondJson({ error: HELD_BY_ANOTHER }, 409);
     return respondJson({ released: result === 'taken' });
   } catch (error) {
-    return respondJson({ error: `${brief(error)}.` }, 502);
+    return respondFailed(error);
   }
 }
 
@@ -63,19 +65,4 @@ function originAt(host: string, origin: string): string | undefined {
 function isEqual(one: string, other: string): boolean {
   const [a, b] = [Buffer.from(one), Buffer.from(other)];
   return a.length === b.length && timingSafeEqual(a, b);
-}
-
-/** The parsed body, or a sentence that says what is wrong with it. */
-async function bodyOf(request: Request): Promise<{ readonly key: string; readonly holder: string | null } | string> {
-  const sent: unknown = await request.json().catch(() => undefined);
-  const body = sent as { readonly key?: unknown; readonly holder?: unknown } | null | undefined;
-  if (body === undefined) return 'The request is no JSON. A body parser before the board may have taken it.';
-  if (typeof body?.key !== 'string') return 'The request names no key.';
-  if (body.holder !== null && typeof body.holder !== 'string') return 'The request names no holder.';
-  try {
-    return { key: checkKey(body.key), holder: body.holder };
-  } catch (error) {
-    if (error instanceof InvalidOptionError) return error.message;
-    throw error;
-  }
 }

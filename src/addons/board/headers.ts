@@ -1,3 +1,6 @@
+import { InvalidOptionError } from '../../base/errors.js';
+import { brief } from './health.js';
+
 /**
  * The page may load, run and ask only what this handler serves, and no page may frame it. With Trusted Types no text, such as
  * a key, can become a script, even if the page's own script made a mistake.
@@ -37,6 +40,11 @@ export function respond(
 
 export function respondJson(value: object, status = 200): Response {
   return respond(toJson(value), 'application/json; charset=utf-8', status);
+}
+
+/** 400: the request was wrong; 502: a server gave no answer. */
+export function respondFailed(error: unknown): Response {
+  return respondJson({ error: `${brief(error)}.` }, error instanceof InvalidOptionError ? 400 : 502);
 }
 
 /** Tokens and turns are sent as text: they may be higher than the numbers of JavaScript. */

@@ -37,7 +37,7 @@ export async function postgresHealth(
 }
 
 /** Postgres itself says which database it is, because a Prisma client does not tell its URL. */
-export function shownPlace({ database, host, port }: Pick<Postgres, 'database' | 'host' | 'port'>): string {
+function shownPlace({ database, host, port }: Pick<Postgres, 'database' | 'host' | 'port'>): string {
   if (host === null) return `Unix socket/${database}`;
   return `${host.includes(':') ? `[${host}]` : host}:${port}/${database}`;
 }

@@ -66,8 +66,8 @@ const BRACES = /\$?\{[^{}]*\}?|\}/;
 /** The way from the arguments of a call to its keys. @throws InvalidOptionError where there can be none. */
 export function toKeys(key: KeyOf): (self: unknown, args: readonly unknown[]) => LockKey {
   if (typeof key === 'function') {
-    // What else it gives is checked by the call itself.
-    return (self, args) => refuseAsync(Reflect.apply(key, self, args));
+    // What it gives is checked by the call itself.
+    return (self, args) => Reflect.apply(key, self, args);
   }
   if (typeof key === 'string') {
     checkTemplate(key);
@@ -97,13 +97,6 @@ function checkTemplate(template: string): void {
       'argument of the method, {1} for the second, and {0.id} for a property of an argument. For a key that has braces, give a ' +
       'function of the arguments.',
   );
-}
-
-function refuseAsync(given: LockKey | PromiseLike<unknown>): LockKey {
-  if (typeof given !== 'object' || given === null || !('then' in given)) return given;
-  // Nobody else awaits it: if it rejected, it would end the process.
-  given.then(undefined, () => {});
-  throw new InvalidOptionError('key', 'of WithLock is an async function, and must return the key itself.');
 }
 
 function filled(template: string, args: readonly unknown[]): string {

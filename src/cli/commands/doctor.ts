@@ -9,7 +9,7 @@ import { Problem } from '../problem.js';
 import { fencesOf } from '../project/fences.js';
 import { openProject } from '../project/locate.js';
 import { storeOver } from '../servers/locks.js';
-import { type PostgresServer, postgresAt, withPostgres } from '../servers/postgres.js';
+import { PostgresServer, withPostgres } from '../servers/postgres.js';
 import { RedisServer } from '../servers/redis.js';
 import { type ServerOptions, urlOf } from '../servers/urls.js';
 
@@ -63,7 +63,7 @@ export async function doctor(context: Context, options: DoctorOptions): Promise<
 }
 
 async function postgres(context: Context, url: string, options: DoctorOptions): Promise<Reported[]> {
-  const place = (await postgresAt(context, url).catch(() => undefined))?.shown;
+  const place = (await PostgresServer.at(context, url).catch(() => undefined))?.shown;
   const look = withPostgres(context, url, async (database) =>
     run(postgresChecks, await subjectOf(context, database, options)),
   );

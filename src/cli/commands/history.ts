@@ -1,7 +1,6 @@
-import type { LockHistory } from '../../call/history.js';
-import { history as turnsOf } from '../../call/history.js';
+import { type LockHistory, history as turnsOf } from '../../call/history.js';
 import type { Context } from '../context.js';
-import { postgresAt, withPostgres } from '../servers/postgres.js';
+import { withPostgres } from '../servers/postgres.js';
 import { type DatabaseOptions, urlOf } from '../servers/urls.js';
 import { columns, visible } from '../visible.js';
 import { checkedKey } from './lock-state.js';
@@ -10,8 +9,10 @@ import { checkedKey } from './lock-state.js';
 export async function history(context: Context, given: string, options: DatabaseOptions): Promise<void> {
   const key = checkedKey(given);
   const { urls, from } = await urlOf(context, options, 'database');
-  context.asks({ postgres: { address: visible((await postgresAt(context, urls[0])).place), from } });
-  const { turns, last } = await withPostgres(context, urls[0], ({ query }) => turnsOf(query, NO_ROOM, key));
+  const { turns, last } = await withPostgres(context, urls[0], ({ query, place }) => {
+    context.asks({ postgres: { address: visible(place), from } });
+    return turnsOf(query, NO_ROOM, key);
+  });
   if (last.length === 0) context.say(`Postgres remembers no turn of ${visible(key)}.`);
   else say(context, last, turns);
   const shown = last.map(({ turn, attempt, token = null, admittedAt = null }) => ({

@@ -42,7 +42,7 @@ async function watch(context: Context, options: LsOptions, stopped: Promise<unkn
   const left = new AbortController();
   const { signal } = left;
   // What fails at the start is more likely a wrong URL or a missing right than a restart.
-  const locks = await openLocks(context, places, options.keyPrefix, true);
+  const locks = await openLocks(context, places, options.keyPrefix);
   let shown: readonly string[] | undefined;
   const show = async () => {
     const { keys, warning } = await look(locks, options);

@@ -109,7 +109,8 @@ FROM schema AS s`;
 
 interface Rights {
   readonly role: string;
-  readonly tables: string;
+  /** `null` if all are partitions of tables of others. */
+  readonly tables: string | null;
   readonly usage: boolean;
   readonly refused: readonly string[];
 }
@@ -242,7 +243,7 @@ export const objectChecks: Checks<PostgresSubject> = {
     const lacks = await ask<Rights>(lacking(OWNERS));
     if (lacks.length === 0) return 'The owners of guarded tables may run the guard.';
     const runs = 'Cascades of foreign keys and new partitions run the guard of';
-    return lacks.map((lack) => refusal(lack, `${runs} ${lack.tables} as the owner ${lack.role}, who`));
+    return lacks.map((lack) => refusal(lack, `${runs} ${lack.tables ?? 'partitions'} as the owner ${lack.role}, who`));
   },
 
   /** A role with this right can write fenced rows without a lock, whatever the guard's policy. */

@@ -8,7 +8,7 @@ import type { ServerOptions } from './urls.js';
 /** What a board shows of both servers, over connections that are opened when somebody looks. */
 export function boardSource(context: Context, options: ServerOptions, database: string): BoardSource {
   const open = async () => {
-    const locks = await openLocks(context, await findServers(context, options, true), options.keyPrefix, true);
+    const locks = await openLocks(context, await findServers(context, options, true), options.keyPrefix);
     return { ...sourceOf({ $locks: locks }), close: locks.close };
   };
   let opened: ReturnType<typeof open> | undefined;

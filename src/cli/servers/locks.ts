@@ -11,7 +11,7 @@ import type { LeaseStore } from '../../waiting/store.js';
 import type { Asked, Context } from '../context.js';
 import { messageOf, Problem } from '../problem.js';
 import { visible } from '../visible.js';
-import { type PostgresPlace, type PostgresServer, postgresAt, refused } from './postgres.js';
+import { PostgresServer, refused } from './postgres.js';
 import { connectRedis, RedisServer, WITHIN } from './redis.js';
 import { remedyFor, saidByRedis } from './remedy.js';
 import { type ServerOptions, urlOf } from './urls.js';
@@ -29,7 +29,7 @@ export interface Locks extends Omit<ReturnType<typeof lockClient>['methods']['$l
 /** Both servers, as the URLs name them. */
 export interface Servers {
   readonly asked: Required<Asked>;
-  readonly postgres: PostgresPlace;
+  readonly postgres: PostgresServer;
   readonly redis: readonly RedisServer[];
 }
 
@@ -42,11 +42,11 @@ export function storeOver(redis: RedisServer['client'], keyPrefix: string, wake?
   return storeOf(optionsOf([redis], keyPrefix, wake), () => {});
 }
 
-/** Finds both servers, without connecting to them. @throws Problem for a URL that is missing or cannot be read. */
+/** Finds both servers, without connecting to them. @param lasting whether connections that are lost are made again. @throws Problem for a URL that is missing or cannot be read. */
 export async function findServers(context: Context, options: ServerOptions, lasting = false): Promise<Servers> {
   const database = await urlOf(context, options, 'database');
   const nodes = await urlOf(context, options, 'Redis');
-  const postgres = await postgresAt(context, database.urls[0]);
+  const postgres = await PostgresServer.at(context, database.urls[0], lasting);
   const redis = await Promise.all(nodes.urls.map((url) => RedisServer.at(context, url, lasting)));
   const asked = {
     postgres: { address: visible(postgres.place), from: database.from },
@@ -55,18 +55,16 @@ export async function findServers(context: Context, options: ServerOptions, last
   return { asked, postgres, redis };
 }
 
-/** Connects to both servers. @param lasting whether connections that are lost are made again. @throws Problem */
+/** Connects to both servers. @throws Problem */
 export async function openLocks(
   context: Context,
-  places: Servers,
+  { postgres: server, redis }: Servers,
   keyPrefix: string = DEFAULTS.keyPrefix,
-  lasting = false,
 ): Promise<Locks> {
-  const { redis } = places;
   await connectRedis(context, redis);
-  const closeRedis = () => Promise.all(redis.map((server) => server.close()));
-  const server = await places.postgres.connect(lasting).catch(async (error: unknown) => {
-    await closeRedis();
+  const close = () => Promise.all([server.close(), ...redis.map((node) => node.close())]);
+  await server.connect().catch(async (error: unknown) => {
+    await close();
     throw error;
   });
   const clients = redis.map(({ client }) => client);
@@ -82,7 +80,7 @@ export async function openLocks(
     calledOn: (client) => ({ client: client as object, database }),
     resolve,
     close: () => {},
-    disconnect: async () => void (await Promise.all([closeRedis(), server.close()])),
+    disconnect: async () => void (await close()),
   });
   const { inspect, list, history, forceRelease } = methods.$locks;
   const told =

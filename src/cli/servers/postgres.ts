@@ -6,28 +6,6 @@ import { PUSHED } from '../project/remedies.js';
 import { FORMS, remedyFor } from './remedy.js';
 import { refuseMalformed } from './urls.js';
 
-/** A database as its URL names it, not connected. */
-export interface PostgresPlace {
-  /** `user@host:port/database`, for messages. */
-  readonly shown: string;
-  /** The same without the user. */
-  readonly place: string;
-  /** @param lasting whether the command goes on for ever. @throws Problem if the database cannot be reached. */
-  connect(lasting?: boolean): Promise<PostgresServer>;
-}
-
-/** What the commands need of a database. */
-export interface PostgresServer extends Pick<PostgresPlace, 'shown'> {
-  readonly pool: pg.Pool;
-  /** The Postgres schema of models that name none. */
-  readonly schema: string;
-  /** Runs one statement in its own transaction. */
-  readonly query: ServerQuery;
-  /** Runs several statements in one transaction. Its settings end with it, also behind a pooler. */
-  transaction<T>(begin: string, work: (query: ServerQuery) => Promise<T>): Promise<T>;
-  close(): Promise<void>;
-}
-
 type ServerQuery = <Row extends object>(sql: string, values?: readonly unknown[]) => Promise<Row[]>;
 
 /** A machine that was cut off tells nobody; milliseconds. */
@@ -40,81 +18,97 @@ const WITHIN = 10_000;
  */
 const CATALOG_ALONE = `SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)`;
 
-/** @throws Problem if the URL cannot be read */
-export async function postgresAt(context: Context, url: string): Promise<PostgresPlace> {
-  context.hide(url);
-  refuseMalformed(url, 'database');
-  if (!/^postgres(ql)?:\/\//.test(url)) {
-    const served = /^prisma(\+postgres)?:/.test(url) ? ' What Prisma Accelerate serves cannot be used.' : '';
-    throw new Problem(`The database URL must begin with postgresql://, and lead to PostgreSQL itself.${served}`, {
-      remedy: `Write it as ${FORMS.database}.`,
-    });
-  }
-  const driver = await driverOf();
-  let client: pg.Client;
-  try {
-    client = new driver.Client({ connectionString: url });
-  } catch {
-    // The message of pg contains the URL.
-    throw new Problem('The database URL cannot be read: check that special characters in it are percent-encoded.');
-  }
-  const place = `${client.host}:${client.port}/${client.database}`;
-  const shown = `${client.user}@${place}`;
-  return { shown, place, connect: (lasting = false) => connect(driver, url, shown, lasting) };
-}
+/** A database, and what the commands need of it. */
+export class PostgresServer {
+  readonly pool: pg.Pool;
+  /** `host:port/database`, for messages. */
+  readonly place: string;
+  /** The same with the user. */
+  readonly shown: string;
+  /** The Postgres schema of models that name none. Like Prisma, by the URL and not by the role's search_path. */
+  readonly schema: string;
 
-async function connect(driver: typeof pg, url: string, shown: string, lasting: boolean): Promise<PostgresServer> {
-  const pool = new driver.Pool({
-    connectionString: url,
-    connectionTimeoutMillis: WITHIN,
-    application_name: 'fenced-lock',
-    max: 3,
-    ...(lasting && { query_timeout: WITHIN }),
-  });
-  // The next query reports a broken connection.
-  pool.on('error', () => {});
-  pool.on('connect', (session) => session.on('error', () => {}));
-  await pool.connect().then(
-    (session) => session.release(),
-    (error: unknown) => {
-      const reason = messageOf(error) || codeOf(error);
-      throw new Problem(`PostgreSQL at ${shown} cannot be reached: ${reason}.`, {
-        cause: error,
-        remedy: remedyFor(error),
+  private constructor(pool: pg.Pool, { host, port, database, user }: pg.Client, url: string) {
+    this.pool = pool;
+    this.place = `${host}:${port}/${database}`;
+    this.shown = `${user}@${this.place}`;
+    this.schema = new URL(url).searchParams.get('schema') ?? 'public';
+    // The next query reports a broken connection.
+    pool.on('error', () => {});
+    pool.on('connect', (session) => session.on('error', () => {}));
+  }
+
+  /** Not connected. @param lasting whether the command goes on for ever. @throws Problem if the URL cannot be read */
+  static async at(context: Context, url: string, lasting = false): Promise<PostgresServer> {
+    context.hide(url);
+    refuseMalformed(url, 'database');
+    if (!/^postgres(ql)?:\/\//.test(url)) {
+      const served = /^prisma(\+postgres)?:/.test(url) ? ' What Prisma Accelerate serves cannot be used.' : '';
+      throw new Problem(`The database URL must begin with postgresql://, and lead to PostgreSQL itself.${served}`, {
+        remedy: `Write it as ${FORMS.database}.`,
       });
-    },
-  );
-  const transaction: PostgresServer['transaction'] = async (begin, work) => {
-    const session = await pool.connect();
+    }
+    // Loaded only by commands that connect to Postgres: the package works without pg.
+    const { default: driver } = await import('pg').catch((cause: unknown) => {
+      throw new Problem('This command needs the driver of PostgreSQL.', {
+        cause,
+        remedy: 'Install it: npm install pg.',
+      });
+    });
+    const pool = new driver.Pool({
+      connectionString: url,
+      connectionTimeoutMillis: WITHIN,
+      application_name: 'fenced-lock',
+      max: 3,
+      ...(lasting && { query_timeout: WITHIN }),
+    });
+    try {
+      return new PostgresServer(pool, new driver.Client({ connectionString: url }), url);
+    } catch {
+      // The message of pg contains the URL.
+      throw new Problem('The database URL cannot be read: check that special characters in it are percent-encoded.');
+    }
+  }
+
+  /** @throws Problem if the database cannot be reached */
+  async connect(): Promise<void> {
+    const session = await this.pool.connect().catch((cause: unknown) => {
+      const reason = messageOf(cause) || codeOf(cause);
+      throw new Problem(`PostgreSQL at ${this.shown} cannot be reached: ${reason}.`, {
+        cause,
+        remedy: remedyFor(cause),
+      });
+    });
+    session.release();
+  }
+
+  /** Runs one statement in its own transaction. */
+  readonly query: ServerQuery = (sql, values) => this.transaction('BEGIN', (query) => query(sql, values));
+
+  /** Runs several statements in one transaction. Its settings end with it, also behind a pooler. */
+  async transaction<T>(begin: string, work: (query: ServerQuery) => Promise<T>): Promise<T> {
+    const session = await this.pool.connect();
     const query: ServerQuery = async <Row extends object>(sql: string, values: readonly unknown[] = []) =>
       (await session.query<Row>(sql, [...values])).rows;
-    let isOver = false;
     try {
       await query(begin);
       await query(CATALOG_ALONE);
       const result = await work(query);
       await query('COMMIT');
-      isOver = true;
+      session.release();
       return result;
     } catch (error) {
-      isOver = await query('ROLLBACK').then(
-        () => true,
-        () => false,
+      await query('ROLLBACK').then(
+        () => session.release(),
+        () => session.release(true),
       );
       throw error;
-    } finally {
-      session.release(!isOver);
     }
-  };
-  return {
-    pool,
-    shown,
-    // Like Prisma, which uses the URL and not the role's search_path.
-    schema: new URL(url).searchParams.get('schema') ?? 'public',
-    query: (sql, values) => transaction('BEGIN', (query) => query(sql, values)),
-    transaction,
-    close: () => pool.end().catch(() => {}),
-  };
+  }
+
+  async close(): Promise<void> {
+    await this.pool.end().catch(() => {});
+  }
 }
 
 /** Connects, runs `work`, and closes the connection. @throws Problem in place of what the database refuses */
@@ -123,8 +117,9 @@ export async function withPostgres<T>(
   url: string,
   work: (database: PostgresServer) => Promise<T>,
 ): Promise<T> {
-  const database = await (await postgresAt(context, url)).connect();
+  const database = await PostgresServer.at(context, url);
   try {
+    await database.connect();
     return await work(database).catch((error: unknown) => {
       throw refused(error, database);
     });
@@ -147,7 +142,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
 };
 
 /** A refusal of the database as a Problem, if it is one. */
-export function refused(error: unknown, { shown }: Pick<PostgresServer, 'shown'>): unknown {
+export function refused(error: unknown, { shown }: PostgresServer): unknown {
   const what = REFUSALS[codeOf(error) ?? ''];
   return what === undefined ? error : new Problem(`${shown} ${what}.`, { cause: error });
 }
@@ -168,13 +163,4 @@ export async function failedMigrations(database: PostgresServer): Promise<string
 export function resolve(failed: readonly string[]): string {
   const rolledBack = failed.map((name) => `npx prisma migrate resolve --rolled-back ${name}`);
   return `${rolledBack.join(', ')}, then npx prisma migrate deploy`;
-}
-
-/** Loaded only by commands that connect to Postgres: the package works without pg. */
-async function driverOf(): Promise<typeof pg> {
-  try {
-    return (await import('pg')).default;
-  } catch (cause) {
-    throw new Problem('This command needs the driver of PostgreSQL.', { cause, remedy: 'Install it: npm install pg.' });
-  }
 }

@@ -48,7 +48,13 @@ export class RedisServer {
         remedy: `Write it as ${FORMS.redis}.`,
       });
     }
-    const driver = await driverOf();
+    // Loaded only by commands that connect to Redis.
+    const driver = await import('ioredis').catch((cause: unknown) => {
+      throw new Problem('This command needs the client of Redis.', {
+        cause,
+        remedy: 'Install it: npm install ioredis@6.',
+      });
+    });
     const malformed = new Problem(
       'The Redis URL cannot be read: check that it is one URL, that special characters in it are percent-encoded, and that ' +
         'its database is a number.',
@@ -83,9 +89,15 @@ export class RedisServer {
     if (info.get('cluster_enabled') === '1') this.#cluster = this.#inCluster();
   }
 
-  /** The server itself, or each master of the Cluster. */
+  /** The server itself, or each master that stores keys of this prefix, if the Cluster tells who serves the slots. */
   async nodes(keyPrefix: string): Promise<readonly RedisNode[]> {
-    const masters = this.#cluster === undefined ? [] : await mastersOf(this.#cluster, this.#redis, keyPrefix);
+    const cluster = this.#cluster;
+    if (cluster?.status === 'wait') await cluster.connect().catch(() => {});
+    const addresses = [...new Set(cluster?.slots.flatMap((nodes) => nodes?.[0] ?? []))];
+    const masters = addresses.flatMap((shown) => {
+      const key = keyAt(cluster as Cluster, shown, keyPrefix);
+      return key === undefined ? [] : { shown, key, info: () => infoAt(this.#redis, shown) };
+    });
     if (masters.length > 0) return masters;
     return [{ shown: this.shown, key: freshKey(), info: () => infoOf(this.#redis) }];
   }
@@ -160,16 +172,6 @@ async function connected(redis: Redis): Promise<Info> {
   );
 }
 
-/** The masters that store keys of this prefix; empty if the Cluster does not tell who serves the slots. */
-async function mastersOf(cluster: Cluster, one: Redis, keyPrefix: string): Promise<RedisNode[]> {
-  if (cluster.status === 'wait') await cluster.connect().catch(() => {});
-  const addresses = [...new Set(cluster.slots.flatMap((nodes) => nodes?.[0] ?? []))];
-  return addresses.flatMap((address) => {
-    const key = keyAt(cluster, address, keyPrefix);
-    return key === undefined ? [] : { shown: address, key, info: () => infoAt(one, address) };
-  });
-}
-
 function keyAt(cluster: Cluster, address: string, keyPrefix: string): string | undefined {
   const prefix = `${cluster.options.keyPrefix ?? ''}${keyPrefix}`;
   for (let tries = 0; tries < TRIES; tries++) {
@@ -204,13 +206,3 @@ const problemAt = (redis: Redis, what: string, cause: unknown) =>
 const freshKey = () => `fenced-lock doctor ${crypto.randomUUID()}`;
 const shownOf = ({ options: { host = 'localhost', port = 6379, db = 0 } }: Redis) =>
   `${host}:${port}${db === 0 ? '' : `/${db}`}`;
-
-/** Loaded only by commands that connect to Redis. */
-async function driverOf(): Promise<Pick<typeof import('ioredis'), 'Cluster' | 'Redis'>> {
-  return await import('ioredis').catch((cause: unknown) => {
-    throw new Problem('This command needs the client of Redis.', {
-      cause,
-      remedy: 'Install it: npm install ioredis@6.',
-    });
-  });
-}

@@ -5,7 +5,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, inject, test } from 'vitest';
 import { createBoard } from '../../../src/addons/board/index.js';
-import { memoryStore, StaleTokenError } from '../../../src/index.js';
+import { memoryStore, type StaleTokenError } from '../../../src/index.js';
 import { Monitor } from '../../redis/monitor.js';
 import { describeWithRedis } from '../../support/redis-suite.js';
 import { refusedWrite } from '../../support/refused-write.js';
@@ -89,7 +89,7 @@ describeWithShop('who looks at the board', () => {
     viewer.leave();
   });
 
-  test('hears of waits, timeouts and refused writes of this process, which are counted', async () => {
+  test('hears of waits, timeouts, refused writes and lost leases of this process, which are counted', async () => {
     const own = { keyPrefix: keyPrefix() };
     const [late, early] = [shop.client(own).prisma, shop.client(own).prisma];
     const { id, key } = await shop.product(10);
@@ -98,9 +98,11 @@ describeWithShop('who looks at the board', () => {
     await using _handle = await late.$lock(key);
     await expect(late.$withLock(key, () => {}, { waitTime: 20 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
     expect(await late.$tryWithLock(key, () => {})).toEqual({ acquired: false });
-    const told = await viewer.until('all', () => viewer.status?.happened?.timeouts === 1 && viewer.status.happened);
-    expect(told).toMatchObject({ timeouts: 1, refused: 1, lost: 0 });
+    channel('fenced-lock:lease-lost').publish({ key, error: new Error('it was lost.') });
+    const told = await viewer.until('all', () => viewer.status?.happened?.lost === 1 && viewer.status.happened);
+    expect(told).toMatchObject({ timeouts: 1, refused: 1 });
     expect(told.events).toMatchObject([
+      { type: 'lease-lost', bad: true, key, text: 'it was lost.' },
       { type: 'timeout', bad: true, key, text: expect.stringContaining(key) },
       {
         type: 'stale-write',
@@ -112,30 +114,6 @@ describeWithShop('who looks at the board', () => {
     expect(told.waits.counts.reduce((sum, count) => sum + count, 0)).toBeGreaterThanOrEqual(3);
     viewer.leave();
     await viewer.until('nobody listens any more', () => !channel('tracing:fenced-lock:wait:start').hasSubscribers);
-  });
-
-  test('hears the events of this process, in words', async () => {
-    const viewer = await Viewer.look(createBoard(shop.client({ keyPrefix: keyPrefix() }).prisma, OFTEN));
-    const publish = (type: string, message: object) => channel(`fenced-lock:${type}`).publish({ type, ...message });
-    // Prisma's error of one that was thrown below it, whose page is of no use here.
-    const { meta } = new StaleTokenError('stock:1', 5n, 'Stock', { fence: 7n });
-    const wrapped = Object.assign(new Error('of Prisma (see docs/errors.md)'), { code: 'STALE_TOKEN', meta });
-    channel('tracing:fenced-lock:transaction:error').publish({ error: wrapped });
-    channel('tracing:fenced-lock:transaction:error').publish({ error: new Error('of the caller') });
-    publish('lease-lost', { key: 'stock:2', error: new Error('it was lost.') });
-    publish('hook-failed', { key: 'stock:2', hook: 'afterCommit', error: new Error('no mail.') });
-    for (const outcome of ['committed', 'unknown']) publish('commit-resolved', { key: 'stock:3', outcome });
-    const { events } = await viewer.until('all', () => {
-      return viewer.status?.happened?.events.length === 5 && viewer.status.happened;
-    });
-    expect(events.map(({ bad, key, text }) => [bad, key, text])).toEqual([
-      [true, 'stock:3', 'A COMMIT got no answer. Its outcome was looked up: unknown.'],
-      [false, 'stock:3', 'A COMMIT got no answer. Its outcome was looked up: committed.'],
-      [true, 'stock:2', 'A hook of afterCommit threw: no mail.'],
-      [true, 'stock:2', 'it was lost.'],
-      [true, 'stock:1', expect.stringMatching(/^A row of Stock carries the fencing token 7, above 5, .*key\.$/)],
-    ]);
-    viewer.leave();
   });
 
   test('can ask for the last turns of a key, with the durations and errors of those since the board was opened', async () => {
@@ -184,16 +162,6 @@ describeWithShop('who looks at the board', () => {
     collectGarbage();
     viewer.leave();
     await viewer.until('the end', () => viewer.ended);
-  });
-
-  test('is closed by close(), and so is nobody else', async () => {
-    const { prisma } = shop.client();
-    const [board, other] = [createBoard(prisma), createBoard(prisma)];
-    const [one, another] = [await Viewer.look(board), await Viewer.look(other)];
-    board.close();
-    await one.until('the end', () => one.ended);
-    expect(another.ended).toBe(false);
-    another.leave();
   });
 });
 

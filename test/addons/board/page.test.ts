@@ -1,5 +1,4 @@
 import { beforeEach, expect, test } from 'vitest';
-import { shownPlace } from '../../../src/addons/board/health.js';
 import { BLANKS } from '../../cli/operator.js';
 
 // The page's own modules, which are compiled for a browser.
@@ -67,12 +66,4 @@ test.each([
 test.each(BLANKS)('a name with a letter that looks like nothing is told from the one without: admin%j', (blank) => {
   const code = blank.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0');
   expect(shownText(`admin${blank}`)).toBe(`adminU+${code}`);
-});
-
-test.each([
-  ['10.0.0.7', 5432, '10.0.0.7:5432/shop'],
-  ['fd00::7', 5433, '[fd00::7]:5433/shop'],
-  [null, null, 'Unix socket/shop'],
-])('the database at %s is shown by its address', (host, port, shown) => {
-  expect(shownPlace({ database: 'shop', host, port })).toBe(shown);
 });

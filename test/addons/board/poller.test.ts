@@ -34,30 +34,22 @@ test('turns are counted with the longest interval, too, and leave the chart afte
   poller.stop();
 });
 
-test('who comes after a pause sees no key of before as if it were of now, and charts that have moved on', async () => {
+test('who comes after a pause sees no key and no event of before as if it were of now, and charts that have moved on', async () => {
   const start = board(1_000);
   const before = start();
+  channel('fenced-lock:lease-lost').publish({ error: new Error('it was lost.') });
   await vi.advanceTimersByTimeAsync(3_500);
-  expect(sum(before.bars())).toBe(3);
+  expect([sum(before.bars()), before.welcome('status').happened.lost]).toEqual([3, 1]);
   before.poller.stop();
   await vi.advanceTimersByTimeAsync(60_000);
   const { poller, welcome, bars } = start();
-  expect([welcome('keys'), welcome('status').seenAt]).toEqual([undefined, undefined]);
+  expect([welcome('keys'), welcome('status').seenAt, welcome('status').happened.lost]).toEqual([
+    undefined,
+    undefined,
+    0,
+  ]);
   await vi.advanceTimersByTimeAsync(100);
   // The turns of before are a minute to the left; nobody knows when those of the pause were.
   expect([sum(bars()), sum(bars().slice(-12))]).toEqual([3, 0]);
-  poller.stop();
-});
-
-test('lost leases are counted, and anew for who comes after a pause', () => {
-  const start = board(1_000);
-  const lose = () => channel('fenced-lock:lease-lost').publish({ error: new Error('it was lost.') });
-  const before = start();
-  for (let lost = 0; lost < 20; lost++) lose();
-  expect(before.welcome('status').happened).toMatchObject({ lost: 20, events: { length: 10 } });
-  before.poller.stop();
-  lose();
-  const { poller, welcome } = start();
-  expect(welcome('status').happened).toMatchObject({ timeouts: 0, refused: 0, lost: 0, events: [] });
   poller.stop();
 });

@@ -119,16 +119,6 @@ describe.each(Object.keys(KINDS) as Kind[])('a method with a %s decorator', (kin
     });
   });
 
-  test('refuses an async function for its key, and the rejection of that ends no process', async () => {
-    const keyless = (async () => {
-      throw new Error('no key');
-    }) as never;
-    const decorate = WithLock(keyless) as unknown as (method: object, context: object) => () => Promise<void>;
-    const locked = decorate(async () => {}, { kind: 'method', name: 'sell' });
-    const called = Reflect.apply(locked, { prisma: { $withLock: () => {}, $tryWithLock: () => {} } }, []);
-    await expect(called).rejects.toMatchObject({ option: 'key', message: expect.stringContaining('async') });
-  });
-
   test('keeps name, length, properties and metadata', () => {
     const { sell, marked } = Sale.prototype;
     expect([sell.name, sell.length]).toEqual(['sell', 2]);

@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import { afterAll, expect, inject, test } from 'vitest';
 import { instrumentFencedLock } from '../../../src/addons/otel/index.js';
 import { publishEvent } from '../../../src/base/events.js';
-import { LockTimeoutError, StaleTokenError, TransactionAbortedError } from '../../../src/index.js';
+import { LockTimeoutError, TransactionAbortedError } from '../../../src/index.js';
 import { eventually } from '../../support/eventually.js';
 import { refusedWrite } from '../../support/refused-write.js';
 import { describeWithShop, gate, Shop, STAYS } from '../../support/shop.js';
@@ -80,13 +80,6 @@ describeWithShop('the metrics of locks', () => {
     expect(await contender.$tryWithLock(key, () => {})).toEqual({ acquired: false });
     expect(await sum('timeouts')).toBe(1);
     expect(await sum('wait.duration', { 'error.type': 'LOCK_TIMEOUT' })).toBe(2);
-  });
-
-  test('stale writes that were refused are counted', async () => {
-    const { id, key, sum } = await measured();
-    expect(await refusedWrite(shop.client().prisma, shop.client().prisma, id, key)).toBeInstanceOf(StaleTokenError);
-    expect(await sum('stale_writes')).toBe(1);
-    expect(await sum('hold.duration', { 'fenced_lock.outcome': 'rolled-back' })).toBe(1);
   });
 
   test('leases that are lost, and backends that are ended for it, are counted', async () => {

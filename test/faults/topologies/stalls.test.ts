@@ -2,15 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { namesOf } from '../../../src/redis/names.js';
 import { eventually } from '../../support/eventually.js';
-import { Gaps, startWriters } from '../../support/gaps.js';
+import { Gaps, write } from '../../support/gaps.js';
 import { connectTo } from '../../support/redis-site.js';
-import {
-  type FailoverGroup,
-  groupsUnavailable,
-  type RedisServer,
-  startCluster,
-  startSentinelGroup,
-} from '../../support/servers/index.js';
+import { type FailoverGroup, type RedisServer, startCluster, startSentinelGroup } from '../../support/servers/index.js';
 import { Shop } from '../../support/shop.js';
 import { describeWithGroup } from '../../support/site-suite.js';
 
@@ -42,7 +36,7 @@ for (const [name, start] of [
         async (how, hurt, heal) => {
           const { id, key } = await shop.product(0);
           const lease = namesOf('fenced-lock:', key).lease;
-          const turns = new Gaps();
+          const [turns, writes] = [new Gaps(), new Gaps()];
           let over = false;
           const sell = async ({ prisma }: ReturnType<Shop['client']>) => {
             const data = { quantity: { increment: 1 } };
@@ -62,8 +56,8 @@ for (const [name, start] of [
             return shop.client({ redis, pool: { max: 4 } });
           });
           const selling = clients.flatMap((client) => Array.from({ length: CALLERS }, () => sell(client)));
-          const writers = startWriters(group(), `${lease.slice(0, lease.indexOf('}') + 1)}:written`);
-          await eventually('everything goes well', async () => turns.done > 50 && writers.client.done > 10, PATIENCE);
+          const writing = write(group(), `${lease.slice(0, lease.indexOf('}') + 1)}:written`, writes, () => over);
+          await eventually('everything goes well', async () => turns.done > 50 && writes.done > 10, PATIENCE);
 
           const old = await group().ownerOf(lease);
           await hurt(old);
@@ -75,17 +69,17 @@ for (const [name, start] of [
             ).port !== old.port;
           await eventually('another node has taken over', successor, PATIENCE);
           await heal(old);
-          const written = writers.client.done;
-          await eventually('the client writes again', async () => writers.client.done > written + 10, PATIENCE);
+          const done = turns.done;
+          await eventually('turns are done again', async () => turns.done > done + 10, PATIENCE);
           // Longer than any stall may be: whoever stands still now shows.
           await sleep(3 * BEYOND);
-          const [servers, client, stall] = [writers.servers.longest, writers.client.longest, turns.longest];
+          const [servers, stall] = [writes.longest, turns.longest];
           console.log(
-            `${name}, master ${how}: the servers took no write for ${Math.round(servers)} ms, a client did none for ` +
-              `${Math.round(client)} ms, no turn was done for ${Math.round(stall)} ms`,
+            `${name}, master ${how}: the servers took no write for ${Math.round(servers)} ms, no turn was done for ` +
+              `${Math.round(stall)} ms`,
           );
           over = true;
-          await Promise.all([writers.stop(), ...selling]);
+          await Promise.all([writing, ...selling]);
           expect(stall).toBeLessThan(servers + BEYOND);
           expect((await shop.row(id))?.quantity).toBe(turns.done);
           await eventually('the group is whole', group().isWhole, PATIENCE);
@@ -93,6 +87,5 @@ for (const [name, start] of [
         180_000,
       );
     },
-    groupsUnavailable(),
   );
 }

@@ -2,14 +2,7 @@ import type pg from 'pg';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { outcome, Stage } from '../../database/role-database.js';
 import { admitByHand as admit } from '../../support/admit-by-hand.js';
-
-const guard = (table: string, policy: string, column = 'fence') => `
-  CREATE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON ${table}
-    FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard('${column}', '${policy}');
-  ${guardTruncate(table, policy)}`;
-const guardTruncate = (table: string, policy: string) => `
-  CREATE TRIGGER zzz_fenced_lock_guard_truncate BEFORE TRUNCATE ON ${table}
-    FOR EACH STATEMENT EXECUTE FUNCTION fenced_lock.guard_truncate('${policy}');`;
+import { guardSql, type Policy } from '../../support/fence-world.js';
 
 const WILD = '9223372036854775000';
 
@@ -23,9 +16,9 @@ beforeAll(async () => {
 });
 
 /** A guarded table that everybody may write. */
-async function table(name: string, more: string, policy = 'allow', column = 'fence'): Promise<void> {
+async function table(name: string, more: string, policy: Policy = 'allow', column = 'fence'): Promise<void> {
   await owner.query(`CREATE TABLE gap.${name} (id int PRIMARY KEY, place int NOT NULL DEFAULT 1, "${column}" bigint NOT NULL DEFAULT 0) ${more};
-    ${guard(`gap.${name}`, policy, column)} GRANT ALL ON gap.${name} TO PUBLIC`);
+    ${guardSql(`gap.${name}`, column, policy)} GRANT ALL ON gap.${name} TO PUBLIC`);
 }
 
 /** A row whose fence is above every token that was drawn. */
@@ -100,7 +93,7 @@ test('COPY of rows from a dump, before the sequence has its place, keeps no lock
   expect(await outcome(app, admit(), 'UPDATE gap.copied SET place = 2')).toBe('ok');
 });
 
-test.each([
+test.each<[Policy, string, string | undefined]>([
   ['allow', 'ok', '0'],
   ['require', 'FL002', undefined],
   ['prove', 'FL002', undefined],
@@ -138,7 +131,9 @@ describe('TRUNCATE', () => {
   test('of one partition is refused by a trigger of its own', async () => {
     await owner.query(`CREATE TABLE gap.parted (id int, place int, fence bigint NOT NULL DEFAULT 0) PARTITION BY LIST (place);
       CREATE TABLE gap.part PARTITION OF gap.parted FOR VALUES IN (1);
-      ${guard('gap.parted', 'require')} ${guardTruncate('gap.part', 'require')} GRANT ALL ON gap.parted, gap.part TO PUBLIC`);
+      ${guardSql('gap.parted', 'fence', 'require')}
+      CREATE TRIGGER zzz_fenced_lock_guard_truncate BEFORE TRUNCATE ON gap.part
+      FOR EACH STATEMENT EXECUTE FUNCTION fenced_lock.guard_truncate('require'); GRANT ALL ON gap.parted, gap.part TO PUBLIC`);
     await put('parted', WILD);
     for (const name of ['parted', 'part']) {
       expect(await outcome(app, admit(), `TRUNCATE gap.${name}`)).toBe('FL001');
@@ -149,14 +144,14 @@ describe('TRUNCATE', () => {
   test('of a table with children is refused for a fresher row of a child, and a child with a guard guards itself', async () => {
     await table('parent', '');
     await owner.query(
-      `CREATE TABLE gap.child () INHERITS (gap.parent); ${guard('gap.child', 'allow')} GRANT ALL ON gap.child TO PUBLIC`,
+      `CREATE TABLE gap.child () INHERITS (gap.parent); ${guardSql('gap.child', 'fence', 'allow')} GRANT ALL ON gap.child TO PUBLIC`,
     );
     await put('child', WILD);
     for (const name of ['parent', 'child']) expect(await outcome(app, admit(), `TRUNCATE gap.${name}`)).toBe('FL001');
     expect(await outcome(app, admit(), 'UPDATE gap.parent SET place = 2')).toBe('FL001');
   });
 
-  test.each([
+  test.each<[Policy, string]>([
     ['allow', 'ok'],
     ['require', '42501'],
   ])('by a role without our rights, under %s: %s', async (policy, expected) => {

@@ -44,26 +44,24 @@ describeWithShop('a client with `relationMode = "prisma"`, which looks rows up a
     deleteMany: (tx, id) => tx.member.deleteMany({ where: { id } }),
   };
 
-  test('does so, and is known by it', async () => {
-    const { plain, prisma, statements } = emulating();
+  test('does so (control)', async () => {
+    const { plain, statements } = emulating();
     const { id } = await plain.member.create({ data: { name: 'looked up', value: 1 } });
     statements.splice(0);
     await plain.member.updateMany({ where: { id, fence: { lte: 5 } }, data: { id: id + 1_000_000 } });
     const update = statements.find((text) => text.startsWith('UPDATE "people"."Member"'));
     expect(statements.some((text) => text.startsWith('SELECT'))).toBe(true);
     expect(update).not.toContain('"fence" <=');
-    const refused = prisma.$withLock(`member:${id}`, (tx) => tx.member.deleteMany({ where: { id } }));
-    await expect(refused).rejects.toMatchObject({ code: 'INVALID_OPTION' });
   });
 
   test.each(Object.entries(WRITES))(
     'may not write a model without a guard that has relations: %s',
-    async (kind, write) => {
+    async (name, write) => {
       const { plain, prisma } = emulating();
-      const { id } = await plain.member.create({ data: { name: kind, value: 1 } });
+      const { id } = await plain.member.create({ data: { name, value: 1 } });
       const refused = prisma.$withLock(`member:${id}`, async (tx) => await write(tx as FenceTx, id));
-      await expect(refused).rejects.toMatchObject({ code: 'INVALID_OPTION' });
-      await expect(refused).rejects.toThrow(/^`Member\.\w+` cannot be made safe: .* add-fence Member/);
+      const message = expect.stringMatching(/^`Member\.\w+` cannot be made safe: .* add-fence Member/);
+      await expect(refused).rejects.toMatchObject({ code: 'INVALID_OPTION', message });
       expect(await plain.member.findUnique({ where: { id } })).toMatchObject({ value: 1 });
     },
   );

@@ -1,13 +1,11 @@
 import { PrismaPg } from '@prisma/adapter-pg';
-import { describe, expect, inject, test } from 'vitest';
-import { fencedLock, type LockTx } from '../../../src/index.js';
-import { type Prisma, PrismaClient } from '../../generated/prisma/client.js';
+import { afterAll, describe, expect, inject, test } from 'vitest';
+import { processWide } from '../../../src/base/process-wide.js';
+import { InvalidOptionError, type LockTx } from '../../../src/index.js';
+import type { Prisma, PrismaClient } from '../../generated/prisma/client.js';
 import { describeOfEachKind, ofKind } from '../../support/client-kinds.js';
-import { FenceWorld } from '../../support/fence-world.js';
-import { describeWithShop, Shop, type ShopClient } from '../../support/shop.js';
-
-/** Above every token. */
-const FRESHER = 9_000_000_000_000_000_000n;
+import { FenceWorld, FRESHER } from '../../support/fence-world.js';
+import { describeWithShop, gate, Shop, type ShopClient } from '../../support/shop.js';
 
 interface Seen {
   readonly model: string | undefined;
@@ -26,9 +24,7 @@ describeWithShop('an extension of the client, and a model without a guard', () =
       return '$extends' in made ? made : (client as PrismaClient).$extends(made as never);
     };
     if (side === 'after') return apply(shop.client().prisma) as typeof prisma;
-    const plain = new PrismaClient({ adapter: new PrismaPg({ connectionString: inject('postgres').app }) });
-    shop.closeLater(() => plain.$disconnect());
-    return (apply(plain) as PrismaClient).$extends(fencedLock({ redis: shop.redis() })) as typeof prisma;
+    return shop.extend(apply(shop.unextended(new PrismaPg({ connectionString: inject('postgres').app }))));
   }
 
   test.each(SIDES)('applied %s: changes the values of an upsert once', async (side) => {
@@ -69,13 +65,11 @@ describeWithShop('an extension of the client, and a model without a guard', () =
     }));
     await shop.admin.query('UPDATE "Stock" SET fence = $2 WHERE id = $1', [id, FRESHER]);
     for (const write of ['updateMany', 'update', 'upsert'] as const) {
-      const stale = client.$withLock(key, async (tx) => {
-        if (write === 'updateMany') await tx.stock.updateMany({ where: { id }, data: { quantity: 9 } });
-        if (write === 'update') await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-        if (write === 'upsert') {
-          await tx.stock.upsert({ where: { id }, update: { quantity: 9 }, create: { product: key, quantity: 9 } });
-        }
-      });
+      const data = { quantity: 9 };
+      const args = write === 'upsert' ? { update: data, create: { product: key, ...data } } : { data };
+      const stale = client.$withLock(key, (tx) =>
+        (tx.stock[write] as (args: object) => Promise<unknown>)({ where: { id }, ...args }),
+      );
       await expect(stale, write).rejects.toMatchObject({ code: 'STALE_TOKEN', model: 'Stock' });
     }
     expect((await shop.row(id))?.quantity).toBe(10);
@@ -244,5 +238,66 @@ describeWithShop('operations of one `Promise.all`, where all tables have a guard
         expect(await client.word.findUnique({ where: { name } }), name).toMatchObject({ value: 20 });
       }
     }
+  });
+});
+
+describeOfEachKind('transactions of one client on a model without a guard, at work at the same time', (kind) => {
+  const shop = new Shop();
+  const prisma = ofKind(kind, shop.client().prisma);
+
+  test('each writes with its own token, however often they write beside each other', async () => {
+    const products = await Promise.all(Array.from({ length: 6 }, () => shop.product(10)));
+    const tokens = new Map<number, bigint>();
+    let arrived = 0;
+    const allAdmitted = gate();
+    await Promise.all(
+      products.map(({ id, key }, at) =>
+        prisma.$withLock(key, async (tx, { token }) => {
+          tokens.set(id, token);
+          if (++arrived === products.length) allAdmitted.open();
+          await allAdmitted.opened;
+          for (let turn = at; turn < products.length; turn++) {
+            await tx.stock.update({ where: { id }, data: { quantity: { decrement: 1 } } });
+          }
+        }),
+      ),
+    );
+    for (const [at, { id }] of products.entries()) {
+      expect(await shop.row(id)).toEqual({ quantity: 10 - (products.length - at), fence: tokens.get(id) });
+    }
+  });
+});
+
+describeWithShop('a version of Prisma that does not tell the id of a transaction', () => {
+  const shop = new Shop();
+  const IDS = new Set<unknown>([
+    Symbol.for('prisma.client.transaction.id'),
+    Symbol.for('prisma.client.transaction.scope_context'),
+  ]);
+
+  // That the id is unknown is remembered until the process ends, and the tests of other files run in it, too.
+  afterAll(() => void processWide('transactions', () => new Set<unknown>()).delete(undefined));
+
+  function withoutIds(options: { models?: string[] }) {
+    const { plain } = shop.client();
+    const { $transaction: original } = plain as unknown as { $transaction: (...given: unknown[]) => unknown };
+    const hidden = (tx: object) =>
+      new Proxy(tx, { get: (target, name) => (IDS.has(name) ? undefined : Reflect.get(target, name)) });
+    const extended = plain.$extends({
+      client: {
+        $transaction(work: (tx: object) => unknown, given: unknown) {
+          return original.call(this, (tx: object) => work(hidden(tx)), given);
+        },
+      },
+    });
+    return shop.extend(extended, options);
+  }
+
+  test('is refused where a fenced model has no guard: a write would not find the fence of its transaction', async () => {
+    const { id, key } = await shop.product(10);
+    const held = withoutIds({}).$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }));
+    await expect(held).rejects.toBeInstanceOf(InvalidOptionError);
+    await expect(held).rejects.toThrow('does not tell the id of a transaction');
+    expect((await shop.row(id))?.quantity).toBe(10);
   });
 });

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster } from 'ioredis';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { RedisServer } from '../../../src/addons/testing/servers/redis.js';
 import { askServer } from '../../../src/addons/testing/servers/redis.js';
 import type { ClusterClient } from '../../../src/redis/client.js';
 import { RedisStore } from '../../../src/redis/store.js';
 import { slotOf } from '../../../src/redis/topology/slot.js';
 import { eventually } from '../../support/eventually.js';
+import type { RedisServer } from '../../support/servers/index.js';
 import { startCluster } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
 import { leaseName, PREFIX, someKey } from '../../waiting/actors.js';

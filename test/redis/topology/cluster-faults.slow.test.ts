@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { RedisServer } from '../../../src/addons/testing/servers/redis.js';
 import { FallbackStore } from '../../../src/stores/fallback.js';
-import type { Turn } from '../../../src/waiting/lease-set.js';
+import type { Turn } from '../../../src/waiting/turn.js';
 import { eventually } from '../../support/eventually.js';
+import type { RedisServer } from '../../support/servers/index.js';
 import { startCluster } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
 import { leaseName, someKey } from '../../waiting/actors.js';

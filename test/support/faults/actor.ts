@@ -1,16 +1,12 @@
 import { startWorker, type Worker } from '../worker.js';
 import { Lines, type Servers } from './lines.js';
 import type { Cast, Go, HandedOver, Leases, ToWorker } from './messages.js';
-import type { Fairness, Wake } from './ways/client.js';
+import type { Kind } from './ways/client.js';
 
 const WORKER = new URL('./workload.worker.ts', import.meta.url);
 
 /** What an actor is told of the others, and tells them. */
-interface Surroundings {
-  readonly fairness: Fairness;
-  readonly wake: Wake;
-  readonly fenced: boolean;
-  readonly pooled: boolean;
+interface Surroundings extends Kind {
   onExit(worker: string, what: string): void;
   /** Its process gives a handle away. */
   onHandedOver(given: HandedOver): void;

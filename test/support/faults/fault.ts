@@ -24,14 +24,14 @@ export const LONG = 700;
 export function lasting(
   name: string,
   place: Place,
-  begin: (stage: Stage, actor: Actor) => unknown,
+  begin: (stage: Stage, actor: Actor, ms: number) => unknown,
   end: (stage: Stage, actor: Actor) => unknown,
 ): Fault {
   return {
     name,
     place,
     async strike(stage, actor, ms) {
-      await begin(stage, actor);
+      await begin(stage, actor, ms);
       await sleep(ms);
       await end(stage, actor);
       return true;

@@ -45,35 +45,27 @@ export function figuresOf(history: History): Figures {
   };
 }
 
+/** Those of both: counts add up, and of what is the longest, the longer one counts. */
 export function add(a: Figures, b: Figures): Figures {
-  const both = (of: (figures: Figures) => { committed: number; rolledBack: number }) => ({
-    committed: of(a).committed + of(b).committed,
-    rolledBack: of(a).rolledBack + of(b).rolledBack,
-  });
   return {
-    operations: a.operations + b.operations,
-    committed: a.committed + b.committed,
-    ways: sum(a.ways, b.ways),
-    told: sum(a.told, b.told),
-    unknown: both(({ unknown }) => unknown),
-    untold: both(({ untold }) => untold),
-    strikes: sum(a.strikes, b.strikes),
-    missed: a.missed + b.missed,
-    events: sum(a.events, b.events),
+    ...(sum(a, b) as Figures),
     longestCall: Math.max(a.longestCall, b.longestCall),
     longestStall: Math.max(a.longestStall, b.longestStall),
     violations: [...a.violations, ...b.violations],
   };
 }
 
+function sum(a: object, b: object): object {
+  const sums: Record<string, unknown> = { ...a };
+  for (const [name, more] of Object.entries(b) as [string, unknown][]) {
+    const known = sums[name] ?? (typeof more === 'number' ? 0 : {});
+    sums[name] = typeof more === 'number' ? (known as number) + more : sum(known as object, more as object);
+  }
+  return sums;
+}
+
 function count(names: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const name of names) counts[name] = (counts[name] ?? 0) + 1;
   return counts;
-}
-
-function sum(a: Readonly<Record<string, number>>, b: Readonly<Record<string, number>>): Record<string, number> {
-  const sums = { ...a };
-  for (const [name, value] of Object.entries(b)) sums[name] = (sums[name] ?? 0) + value;
-  return sums;
 }

@@ -1,5 +1,5 @@
 import { checkChains, type Violation } from './check.js';
-import type { Entry, EventCounts, History, KeyEnd, Operation, Trouble, Turn } from './history.js';
+import type { Entry, EventCounts, History, KeyEnd, Operation, Trouble } from './history.js';
 import { type Note, readJournals } from './journal.js';
 import type { Product } from './messages.js';
 import type { Stage } from './servers-and-workers.js';
@@ -50,15 +50,12 @@ async function readLedger({ database }: Stage, products: readonly Product[]) {
 
 function readNotes(notes: ReadonlyMap<string, readonly Note[]>) {
   const operations = new Map<string, Operation>();
-  const turns: Turn[] = [];
   const events: Record<string, number> = {};
   for (const [worker, ofWorker] of notes) {
     for (const { at, ...note } of ofWorker) {
       if (note.note === 'asked') {
         const { id, caller, keys, way, handle } = note;
         operations.set(id, { id, worker, caller, keys, way, askedAt: at, ...(handle && { handle }) });
-      } else if (note.note === 'turn') {
-        turns.push({ operation: note.id, keys: note.keys, token: note.token, at });
       } else if (note.note === 'told') {
         const { id, outcome, code } = note;
         const operation = operations.get(id);
@@ -68,7 +65,7 @@ function readNotes(notes: ReadonlyMap<string, readonly Note[]>) {
       }
     }
   }
-  return { operations: [...operations.values()], turns, events: events satisfies EventCounts };
+  return { operations: [...operations.values()], events: events satisfies EventCounts };
 }
 
 function troublesOf(notes: ReadonlyMap<string, readonly Note[]>): Trouble[] {

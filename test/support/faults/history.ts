@@ -24,14 +24,6 @@ export interface Operation {
   readonly told?: { readonly at: number; readonly outcome: Outcome; readonly code?: string };
 }
 
-/** A turn as the worker saw it begin: its function was called. */
-export interface Turn {
-  readonly operation: string;
-  readonly keys: readonly string[];
-  readonly token: string;
-  readonly at: number;
-}
-
 /** A row that a committed transaction has left. */
 export interface Entry {
   readonly operation: string;
@@ -78,7 +70,6 @@ export interface History {
   readonly to: number;
   readonly keys: readonly KeyEnd[];
   readonly operations: readonly Operation[];
-  readonly turns: readonly Turn[];
   readonly entries: readonly Entry[];
   readonly strikes: readonly Strike[];
   readonly calms: readonly Calm[];

@@ -13,7 +13,6 @@ export type Note = { readonly at: number } & (
       readonly way: string;
       readonly handle?: HandlePart;
     }
-  | { readonly note: 'turn'; readonly id: string; readonly keys: readonly string[]; readonly token: string }
   | { readonly note: 'told'; readonly id: string; readonly outcome: Outcome; readonly code?: string }
   | { readonly note: 'event'; readonly type: string }
   | { readonly note: 'trouble'; readonly what: string }

@@ -2,7 +2,7 @@ import type { HandleState } from '../../../src/index.js';
 import type { RedisSite } from '../redis-site.js';
 import type { WorkerMessage } from '../worker.js';
 import type { HandlePart } from './history.js';
-import type { Fairness, Wake } from './ways/client.js';
+import type { Kind } from './ways/client.js';
 import type { WayName } from './ways/index.js';
 
 /** Where a worker finds its servers: its own line to each. */
@@ -21,16 +21,10 @@ export interface Product {
 }
 
 /** To a worker that was started: who it is. Until then it only stands by. */
-export interface Cast extends WorkerMessage {
+export interface Cast extends WorkerMessage, Kind {
   readonly type: 'cast';
   readonly name: string;
   readonly site: Site;
-  readonly fairness: Fairness;
-  readonly wake: Wake;
-  /** Whether its table has the column of a fence. */
-  readonly fenced: boolean;
-  /** Whether its adapter has a pool of pg. */
-  readonly pooled: boolean;
 }
 
 /** Work on these, until told to rest. */

@@ -106,7 +106,7 @@ export class Round {
     await eventually(
       'nothing is left',
       async () => {
-        left = { idleInTransaction: await this.#idleInTransaction(), leases: await this.#leases() };
+        left = { idleInTransaction: await this.#idleInTransaction(), leases: await this.#stage.leases() };
         return left.idleInTransaction.length + left.leases.length === 0;
       },
       { within: GONE_WITHIN },
@@ -120,9 +120,5 @@ export class Round {
        FROM pg_stat_activity WHERE usename = 'shop_app' AND state LIKE 'idle in transaction%'`,
     );
     return rows.map(({ what }) => what);
-  }
-
-  #leases(): Promise<string[]> {
-    return this.#stage.leases();
   }
 }

@@ -169,7 +169,6 @@ async function operate(
   try {
     await attempt(async (tx, token, key) => {
       const part = products.filter((product) => key === undefined || product.key === key);
-      journal?.write({ note: 'turn', id, keys: part.map((product) => product.key), token: String(token) });
       await turn(tx, token, { ...plan, products: part }, ++runs);
     });
     journal?.write({ note: 'told', id, outcome: 'ok' });

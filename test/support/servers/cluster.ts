@@ -1,6 +1,6 @@
-import { askServer, type RedisServer } from '../../../src/addons/testing/servers/redis.js';
+import { askServer } from '../../../src/addons/testing/servers/redis.js';
 import { eventually } from '../eventually.js';
-import { type FailoverGroup, startAll, stopAll } from './redis-group.js';
+import { type FailoverGroup, type RedisServer, startAll, stopAll, untilWhole } from './redis-group.js';
 
 export interface ClusterGroup extends FailoverGroup {
   /** Another master gets the slot of this name, with all that is in it. */
@@ -28,20 +28,13 @@ const SETTINGS = [
 
 /** Three masters and a replica for each. */
 export async function startCluster(): Promise<ClusterGroup> {
-  const nodes = await startAll(MASTERS * 2, () => SETTINGS);
-  try {
-    await Promise.all(nodes.map(({ url }, index) => askServer(url, 'CLUSTER', 'SET-CONFIG-EPOCH', `${index + 1}`)));
-    const [first, ...others] = nodes as [RedisServer, ...RedisServer[]];
-    const known = async () => (await meet(first, others)) && (await allKnow(nodes));
-    await eventually('the nodes know each other', known, { within: WHOLE_WITHIN, every: 50 });
-    await Promise.all(nodes.map(assign(nodes)));
-    const group = groupOf(nodes);
-    await eventually('the Cluster is whole', group.isWhole, { within: WHOLE_WITHIN, every: 50 });
-    return group;
-  } catch (error) {
-    await stopAll(nodes);
-    throw error;
-  }
+  const nodes = await startAll(MASTERS * 2, SETTINGS);
+  await Promise.all(nodes.map(({ url }, index) => askServer(url, 'CLUSTER', 'SET-CONFIG-EPOCH', `${index + 1}`)));
+  const [first, ...others] = nodes;
+  const known = async () => (await meet(first, others)) && (await allKnow(nodes));
+  await eventually('the nodes know each other', known, { within: WHOLE_WITHIN, every: 50 });
+  await Promise.all(nodes.map(assign(nodes)));
+  return await untilWhole(groupOf(nodes));
 }
 
 /**

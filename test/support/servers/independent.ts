@@ -1,16 +1,23 @@
-import { askServer, type RedisServer, redisOnPath, startProgram } from '../../../src/addons/testing/servers/redis.js';
-import { ServerUnavailable } from '../../../src/addons/testing/servers/server.js';
-import type { RedisSite } from '../redis-site.js';
+import { askServer, redisOnPath } from '../../../src/addons/testing/servers/redis.js';
 import { programForGroups, type RedisGroup, startAll, stopAll } from './redis-group.js';
 import { wallClock } from './wall-clock.js';
 
-/** One node alone. */
-export function groupOfOne(server: RedisServer): RedisGroup {
-  return groupOf([server], { kind: 'single', url: server.url }, 'one node');
+/** For the fault that makes it evict; without a limit it never does. */
+const EVICTING = ['--maxmemory-policy', 'allkeys-random'];
+
+/** One node alone, of one of these kinds. */
+export async function startOne(kinds?: Parameters<typeof redisOnPath>[0]): Promise<RedisGroup> {
+  const [node] = await startAll(1, EVICTING, { ...programForGroups(kinds), env: wallClock });
+  return groupOf([node], { kind: 'single', url: node.url }, 'one node');
 }
 
 /** Servers that know nothing of each other. */
-function groupOf(nodes: readonly RedisServer[], site: RedisSite, about: string): RedisGroup {
+export async function startQuorum(count: number): Promise<RedisGroup> {
+  const nodes = await startAll(count, [], { ...programForGroups(), env: wallClock });
+  return groupOf(nodes, { kind: 'quorum', urls: nodes.map(({ url }) => url) }, `${count} independent nodes`);
+}
+
+function groupOf(nodes: RedisGroup['nodes'], site: RedisGroup['site'], about: string): RedisGroup {
   return {
     site,
     nodes,
@@ -23,21 +30,8 @@ function groupOf(nodes: readonly RedisServer[], site: RedisSite, about: string):
   };
 }
 
-export async function startQuorum(count: number): Promise<RedisGroup> {
-  const nodes = await startAll(count, () => [], { ...programForGroups(), env: wallClock });
-  return groupOf(nodes, { kind: 'quorum', urls: nodes.map(({ url }) => url) }, `${count} independent nodes`);
-}
-
-/** Why `startValkey` would throw, in a sentence; undefined if it would not. */
+/** Why there is no Valkey here, in a sentence; undefined if there is one. */
 export function valkeyUnavailable(): string | undefined {
-  return redisOnPath(['valkey-server']) === undefined ? UNAVAILABLE : undefined;
-}
-
-const UNAVAILABLE =
-  'valkey-server is not on PATH; Debian has it in bookworm-backports (apt-get install valkey-server).';
-
-export async function startValkey(args: readonly string[] = []): Promise<RedisServer> {
-  const program = redisOnPath(['valkey-server']);
-  if (program === undefined) throw new ServerUnavailable(UNAVAILABLE);
-  return await startProgram({ ...program, env: wallClock }, args);
+  if (redisOnPath(['valkey-server']) !== undefined) return undefined;
+  return 'valkey-server is not on PATH; Debian has it in bookworm-backports (apt-get install valkey-server).';
 }

@@ -1,8 +1,11 @@
-import type { RedisServer } from '../../../src/addons/testing/servers/redis.js';
 import { type RedisProgram, redisOnPath, startProgram } from '../../../src/addons/testing/servers/redis.js';
 import { ServerUnavailable } from '../../../src/addons/testing/servers/server.js';
+import type { Supervised } from '../../../src/addons/testing/servers/supervised.js';
 import { inCI } from '../ci.js';
+import { eventually } from '../eventually.js';
 import type { RedisSite } from '../redis-site.js';
+
+export type RedisServer = Supervised;
 
 /** Servers that together are one Redis, to be hurt one by one. */
 export interface RedisGroup {
@@ -32,26 +35,26 @@ export function groupsUnavailable(): string | undefined {
 const UNAVAILABLE =
   'Neither redis-server nor valkey-server is on PATH, and only servers that are started here can be hurt.';
 
-export function programForGroups(): RedisProgram {
-  const program = redisOnPath();
+export function programForGroups(kinds?: Parameters<typeof redisOnPath>[0]): RedisProgram {
+  const program = redisOnPath(kinds);
   if (program === undefined) throw new ServerUnavailable(UNAVAILABLE);
   return program;
 }
 
-/** All or none: what has started is stopped if another one fails. */
-export async function startAll(
+/** If one of them cannot be started, the others end with this process. */
+export function startAll(
   count: number,
-  more: (index: number) => readonly string[],
+  more: readonly string[] = [],
   program: RedisProgram = programForGroups(),
-): Promise<RedisServer[]> {
-  const started = await Promise.allSettled(
-    Array.from({ length: count }, (_, index) => startProgram(program, more(index))),
-  );
-  const servers = started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
-  const failed = started.find((each) => each.status === 'rejected');
-  if (failed === undefined) return servers;
-  await stopAll(servers);
-  throw failed.reason;
+): Promise<[RedisServer, ...RedisServer[]]> {
+  const starting = Array.from({ length: count }, () => startProgram(program, more));
+  return Promise.all(starting) as Promise<[RedisServer, ...RedisServer[]]>;
+}
+
+/** Resolves when they play their parts. */
+export async function untilWhole<Group extends RedisGroup>(group: Group): Promise<Group> {
+  await eventually('the group is whole', group.isWhole, { within: 20_000, every: 50 });
+  return group;
 }
 
 export async function stopAll(servers: readonly RedisServer[]): Promise<void> {

@@ -1,15 +1,19 @@
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import type { RedisProgram, RedisServer } from '../../../src/addons/testing/servers/redis.js';
-import { askServer } from '../../../src/addons/testing/servers/redis.js';
-import { eventually } from '../eventually.js';
-import { type FailoverGroup, programForGroups, startAll, stopAll } from './redis-group.js';
+import { askServer, type RedisProgram } from '../../../src/addons/testing/servers/redis.js';
+import {
+  type FailoverGroup,
+  programForGroups,
+  type RedisServer,
+  startAll,
+  stopAll,
+  untilWhole,
+} from './redis-group.js';
 
 const NAME = 'shop';
 const HOST = '127.0.0.1';
 const SENTINELS = 3;
 const QUORUM = '2';
-const WHOLE_WITHIN = 20_000;
 
 /**
  * How long a node is silent until it counts as down, and how long one try of a failover may take; milliseconds. The
@@ -28,26 +32,16 @@ const TILT_PERIOD = '1000';
 /** One master, two replicas, three sentinels. */
 export async function startSentinelGroup(): Promise<FailoverGroup> {
   const program = programForGroups();
-  const [master] = (await startAll(1, () => [], program)) as [RedisServer];
-  const servers = [master];
-  try {
-    const replicas = await startAll(2, () => ['--replicaof', `${HOST} ${master.port}`, ...PROMPT], program);
-    servers.push(...replicas);
-    const nodes = [...servers];
-    const sentinels = await startAll(SENTINELS, () => [], asSentinel(program));
-    servers.push(...sentinels);
-    await Promise.all(sentinels.map((sentinel) => watch(sentinel, master)));
-    const group = groupOf(nodes, sentinels);
-    await eventually('the Sentinel group is whole', group.isWhole, { within: WHOLE_WITHIN, every: 50 });
-    return group;
-  } catch (error) {
-    await stopAll(servers);
-    throw error;
-  }
+  const [nodes, sentinels] = await Promise.all([
+    // A replica asks for its data at once.
+    startAll(3, ['--repl-diskless-sync-delay', '0'], program),
+    startAll(SENTINELS, [], asSentinel(program)),
+  ]);
+  const [master, ...replicas] = nodes;
+  await Promise.all(replicas.map(({ url }) => askServer(url, 'REPLICAOF', HOST, `${master.port}`)));
+  await Promise.all(sentinels.map((sentinel) => watch(sentinel, master)));
+  return await untilWhole(groupOf(nodes, sentinels));
 }
-
-/** A replica asks for its data at once. */
-const PROMPT = ['--repl-diskless-sync-delay', '0'] as const;
 
 function asSentinel(program: RedisProgram): RedisProgram {
   return {

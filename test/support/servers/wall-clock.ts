@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { run } from '../../../src/addons/testing/servers/programs.js';
-import { type Server, ServerUnavailable } from '../../../src/addons/testing/servers/server.js';
+import { ServerUnavailable } from '../../../src/addons/testing/servers/server.js';
 
 const SOURCE = fileURLToPath(new URL('wall-clock.c', import.meta.url));
 
@@ -34,7 +34,7 @@ export async function wallClock(dir: string): Promise<Record<string, string>> {
 }
 
 /** As if somebody had set the clock of a server: so many milliseconds ahead of the true time. Whole seconds; over restarts, too. */
-export function moveClock({ dir = '' }: Pick<Server, 'dir'>, ms: number): void {
+export function moveClock({ dir }: { readonly dir: string }, ms: number): void {
   const why = wallClocksUnavailable();
   if (why !== undefined) throw new ServerUnavailable(why);
   // In place, because the server has mapped the file that is there.

@@ -1,4 +1,4 @@
-import { after, stop } from '../../../base/clock.js';
+import { Deadline, OVERDUE, within } from '../../../base/clock.js';
 import { codeOf } from '../../../base/errors.js';
 import { Reply } from '../../../base/reply.js';
 import type {
@@ -29,9 +29,8 @@ interface KeyRow {
 
 /** The row of a key: as it was committed, and who has locked it. */
 interface LockedRow {
-  committed: KeyRow | undefined;
-  writer: FakeConnection | undefined;
-  readonly waiting: Set<FakeConnection>;
+  committed?: KeyRow;
+  writer?: FakeConnection | undefined;
 }
 
 /** An error as Postgres gives it. */
@@ -117,7 +116,7 @@ export class FakeDatabase implements Database<object> {
 
   /** The row of a key, as it was committed. */
   rowOf(key: string): LockedRow {
-    const row = this.#rows.get(key) ?? { committed: undefined, writer: undefined, waiting: new Set() };
+    const row = this.#rows.get(key) ?? {};
     this.#rows.set(key, row);
     return row;
   }
@@ -161,19 +160,16 @@ class FakeConnection implements Connection {
   conductor: Conductor | undefined;
   answers: readonly Reply<StatementResult>[] = [];
   readonly isBehindCommit = false;
-  readonly lostBackends = new Map<number, number>();
   readonly canChain = false;
   readonly isPoolWaitedFor = false;
   closedBy: unknown;
   /** Whether the answer to COMMIT is lost. */
   losesAnswer = false;
   readonly #database: FakeDatabase;
-  readonly #locked = new Set<LockedRow>();
+  /** The rows that it has locked, and what COMMIT makes of them. */
   readonly #written = new Map<LockedRow, KeyRow>();
   readonly #runs: Array<readonly [key: string, at: number]> = [];
-  /** Called when it gets the row that it waits for, or has ended. */
-  #goOn: (() => void) | undefined;
-  #hasEnded = false;
+  readonly #ended = new Reply<void>();
   readonly isOver = false;
 
   constructor(database: FakeDatabase) {
@@ -226,7 +222,7 @@ class FakeConnection implements Connection {
     let turns = 0n;
     for (const [at, name] of keys.entries()) {
       const row = this.#database.rowOf(name);
-      await this.#lock(row, name, tokens === undefined ? undefined : Number(waitTime));
+      await this.#untilFree(row, name, tokens === undefined ? undefined : Number(waitTime));
       const { committed } = row;
       const token = tokens?.[at] === undefined ? this.#database.nextToken() : BigInt(tokens[at]);
       if (tokens !== undefined && (committed?.token !== token || committed.holder !== holders[at])) {
@@ -234,6 +230,7 @@ class FakeConnection implements Connection {
         throw new PostgresError(code, 'another holder has been admitted', name);
       }
       turns = (committed?.turns ?? 0n) + 1n;
+      row.writer = this;
       this.#written.set(row, { token, holder: String(successors[at]), turns });
       admitted.push(token);
     }
@@ -244,25 +241,16 @@ class FakeConnection implements Connection {
    * Waits for the row, as a transaction of a handle does behind another one. Whoever draws a new token has the lease, or takes
    * the key by force, so the one that has the row has lost its lease: its session is ended.
    */
-  async #lock(row: LockedRow, key: string, waitTime: number | undefined): Promise<void> {
+  async #untilFree(row: LockedRow, key: string, waitTime: number | undefined): Promise<void> {
     while (waitTime === undefined && row.writer) {
       row.writer.closed(new PostgresError(ADMIN_SHUTDOWN, 'terminating connection due to administrator command'));
     }
-    if (row.writer) {
-      row.waiting.add(this);
-      await new Promise<void>((resolve) => {
-        const timer = after(Number(waitTime), resolve);
-        this.#goOn = () => {
-          stop(timer);
-          resolve();
-        };
-      });
-      row.waiting.delete(this);
-      if (row.writer !== this) throw new PostgresError(LOCK_NOT_AVAILABLE, `the row of ${key} is locked`);
+    const deadline = new Deadline(waitTime ?? 0);
+    while (row.writer && !this.#ended.isSettled) {
+      const ended = Promise.race([row.writer.#ended.promise, this.#ended.promise]);
+      if ((await within(ended, deadline.remaining)) === OVERDUE) break;
     }
-    row.writer = this;
-    this.#locked.add(row);
-    if (this.#hasEnded) this.#end();
+    if (row.writer || this.#ended.isSettled) throw new PostgresError(LOCK_NOT_AVAILABLE, `the row of ${key} is locked`);
   }
 
   /** The server has ended the session. */
@@ -274,15 +262,8 @@ class FakeConnection implements Connection {
 
   /** Frees the rows, for those that wait. */
   #end(): void {
-    this.#hasEnded = true;
-    this.#goOn?.();
-    for (const row of this.#locked) {
-      const [next] = row.waiting;
-      row.writer = next;
-      if (next === undefined) continue;
-      row.waiting.delete(next);
-      next.#goOn?.();
-    }
-    this.#locked.clear();
+    for (const row of this.#written.keys()) row.writer = undefined;
+    this.#written.clear();
+    this.#ended.resolve();
   }
 }

@@ -21,13 +21,13 @@ import type {
 import { BELONGS_TO_A_CALL, resolveLockOptions, resolveOptions } from '../../../options/resolve.js';
 import { memoryStore } from '../../../stores/memory.js';
 import type { Lease } from '../../../waiting/lease.js';
-import { withOthers } from '../../../waiting/lease-set.js';
+import { type Turn, withOthers } from '../../../waiting/turn.js';
 import { fakeClient } from './client.js';
 import { GlobalClock } from './clock.js';
 import { FakeDatabase } from './database.js';
 import { functionOf } from './mock.js';
 import { type Next, type Plan, Script } from './plan.js';
-import { type Arrival, type Arrive, FakeRoom } from './room.js';
+import { type Arrive, FakeRoom } from './room.js';
 
 type Keys = string | readonly string[];
 
@@ -180,10 +180,13 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
   constructor(mock: object, options: ResolvedOptions) {
     const emit = (event: FencedLockEvent) => void this.events.push(event);
     this.#database = new FakeDatabase(mock);
-    const held = { had: (lease: Lease) => void this.#leases.set(lease.key, lease), failed: () => {} };
     const room = (arrive: Arrive) => underClock(this.#clock, () => new FakeRoom(options, emit, arrive));
-    this.#room = room((key, resumes) => this.#arrive(key, resumes));
-    this.#elsewhere = room(() => held);
+    this.#room = room((...given) => this.#arrive(...given));
+    this.#elsewhere = room(async (key, enter) => {
+      const turn = await enter();
+      this.#leases.set(key, turn.lease);
+      return turn;
+    });
     const { methods } = lockClient(options, {
       store: this.#room.store,
       room: this.#room,
@@ -214,10 +217,10 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     return underClock(this.#clock, async () => {
       const keys = checkKeys(key);
       const options = { leaseTime: LONGEST_TIME, renew: false, waitTime: LONGEST_TIME, signal: undefined };
-      const request = { options, deadline: new Deadline(Number.POSITIVE_INFINITY), mayShare: false };
+      const request = { options, deadline: new Deadline(Number.POSITIVE_INFINITY), preopen: undefined };
       const first = await this.#elsewhere.enter(keys[0] as string, request);
-      const leases = await withOthers(first, this.#elsewhere, keys, request);
-      return { release: () => underClock(this.#clock, () => leases.release()) };
+      const turn = await withOthers(first, this.#elsewhere, keys, request);
+      return { release: () => underClock(this.#clock, () => turn.end()) };
     });
   }
 
@@ -278,7 +281,8 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     const timed = <Given extends unknown[], R>(method: (...given: Given) => Promise<R>) => {
       return (...given: Given) => underClock(this.#clock, () => method(...given));
     };
-    const { inspect, list, history, forceRelease, close } = methods.$locks;
+    const { forceRelease, ...others } = methods.$locks;
+    const operators: [string, (...given: never[]) => Promise<unknown>][] = Object.entries(others);
     return {
       $withLock: call('$withLock', 1),
       $tryWithLock: call('$tryWithLock', 1),
@@ -286,16 +290,13 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
       $lock: call('$lock'),
       $resumeLock: call('$resumeLock'),
       $locks: {
-        inspect: timed(inspect),
-        list: timed(list),
-        history: timed(history),
+        ...Object.fromEntries(operators.map(([name, method]) => [name, timed(method)])),
         forceRelease: timed(async (key: string, seen?: SeenState) => {
           const lease = this.#leaseOf(key);
           const isHeld = lease !== undefined && (seen === undefined || seen.holder === lease.holder);
           // Its transaction is ended without a backend that could be reported, and gives the lease back.
           return (await forceRelease(key, seen)) || isHeld;
         }),
-        close: timed(close),
       },
       $connect: async () => void (await functionOf(mock, '$connect')?.()),
       $disconnect: timed(methods.$disconnect),
@@ -319,40 +320,34 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
   }
 
   /** A caller of this process comes for a key. @throws what the script says in place of a turn. */
-  #arrive(key: string, resumes = false): Arrival {
+  async #arrive(key: string, enter: () => Promise<Turn>, resumes = false): Promise<Turn> {
     const call = current.getStore() as Call;
-    let waits = !resumes && !(this.#room.isFree(key) && this.#leaseOf(key) === undefined);
+    const waits = !resumes && !(this.#room.isFree(key) && this.#leaseOf(key) === undefined);
     if (call.record === undefined) {
-      const record = this.#record(call, checkKeys(call.keys));
-      call.record = record;
-      call.plan = this.#script.take(record.keys, call.method === '$lock' || resumes ? 'lock' : 'both');
+      call.record = this.#record(call, checkKeys(call.keys));
+      call.plan = this.#script.take(call.record.keys, call.method === '$lock' || resumes ? 'lock' : 'both');
+      const error = call.plan?.instead?.(call.plan.key ?? (call.record.keys[0] as string));
       if (call.plan?.instead) {
-        const error = call.plan.instead(call.plan.key ?? (record.keys[0] as string));
-        failed(record, error);
+        failed(call.record, error);
         throw error;
       }
     }
-    const { record } = call;
     const count = (more: number) => this.#waiting.set(key, (this.#waiting.get(key) ?? 0) + more);
     if (waits) {
-      record.waitedFor.push(key);
+      call.record.waitedFor.push(key);
       count(1);
       for (const look of [...this.#watchers]) look();
     }
-    const over = () => {
+    try {
+      const turn = await enter();
+      this.#leases.set(key, turn.lease);
+      return turn;
+    } catch (error) {
+      failed(call.record, error);
+      throw error;
+    } finally {
       if (waits) count(-1);
-      waits = false;
-    };
-    return {
-      had: (had) => {
-        over();
-        this.#leases.set(key, had);
-      },
-      failed: (error) => {
-        over();
-        failed(record, error);
-      },
-    };
+    }
   }
 
   /** The function of a call, as the script wants it. */

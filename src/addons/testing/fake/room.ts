@@ -1,21 +1,13 @@
 import type { Emit } from '../../../base/events.js';
 import type { ResolvedOptions } from '../../../options/options.js';
 import type { MemoryStore } from '../../../stores/memory.js';
-import type { Lease } from '../../../waiting/lease.js';
-import type { Turn } from '../../../waiting/lease-set.js';
 import { Renewal } from '../../../waiting/renewal.js';
-import type { LeaseRequest } from '../../../waiting/request.js';
 import { WaitingRoom } from '../../../waiting/room.js';
 import type { LeaseStore } from '../../../waiting/store.js';
+import type { LeaseRequest, Turn, TurnUser } from '../../../waiting/turn.js';
 
-/** What is noted of a caller that comes for a key. */
-export interface Arrival {
-  had(lease: Lease): void;
-  failed(error: unknown): void;
-}
-
-/** Called for each caller and key. What it throws, the caller is refused with. */
-export type Arrive = (key: string, resumes?: true) => Arrival;
+/** Called for each caller and key. `enter` waits for its turn. What it throws, the caller is refused with. */
+export type Arrive = (key: string, enter: () => Promise<Turn>, resumes?: true) => Promise<Turn>;
 
 /** The queues of a fake's calls, which see who comes. */
 export class FakeRoom extends WaitingRoom {
@@ -32,23 +24,13 @@ export class FakeRoom extends WaitingRoom {
     this.#arrive = arrive;
   }
 
-  override async enter(key: string, request: LeaseRequest): Promise<Turn> {
-    const arrival = this.#arrive(key);
-    try {
-      const turn = await super.enter(key, request);
-      arrival.had(turn.lease);
-      return turn;
-    } catch (error) {
-      arrival.failed(error);
-      throw error;
-    }
+  override async enter<R = Turn>(key: string, request: LeaseRequest, user?: TurnUser<R>): Promise<R> {
+    const turn = await this.#arrive(key, () => super.enter(key, request));
+    return user ? await user.useTurn(turn) : (turn as R);
   }
 
-  override async takeOver(...given: Parameters<WaitingRoom['takeOver']>): Promise<Turn> {
-    const arrival = this.#arrive(given[0].key, true);
-    const turn = await super.takeOver(...given);
-    arrival.had(turn.lease);
-    return turn;
+  override takeOver(...given: Parameters<WaitingRoom['takeOver']>): Promise<Turn> {
+    return this.#arrive(given[0].key, () => super.takeOver(...given), true);
   }
 
   /** No transaction is opened before its lease is had: a token would be drawn for it. */

@@ -1,9 +1,20 @@
-import { createServer, type Server } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { freePort } from '../servers/programs.js';
-import { ProxiedConnection, type Seen, type Target } from './connection.js';
-import type { Direction, Verdict } from './lane.js';
+import { CommitWatcher } from './commit-watcher.js';
+import { breakOff, Lane, type Verdict, type Way } from './lane.js';
 
-export type { Direction, Seen, Target, Verdict };
+export type Direction = 'toServer' | 'toClient';
+
+export interface Target {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** What the Postgres protocol says about a piece of data. */
+export interface Seen {
+  readonly commit: boolean;
+  readonly commitReply: boolean;
+}
 
 /** Judges each piece of data as it arrives; the first hook that says something else than 'forward' decides. */
 export type DataHook = (data: Buffer, seen: Seen) => Verdict;
@@ -21,8 +32,10 @@ export class FaultProxy {
   readonly #target: Target;
   readonly #live = new Set<ProxiedConnection>();
   readonly #hooks: Record<Direction, Set<DataHook>> = { toServer: new Set(), toClient: new Set() };
-  readonly #silent: Record<Direction, boolean> = { toServer: false, toClient: false };
-  readonly #latency: Record<Direction, number> = { toServer: 0, toClient: 0 };
+  readonly #ways: Record<Direction, Way> = {
+    toServer: { silent: false, latency: 0 },
+    toClient: { silent: false, latency: 0 },
+  };
   #listener: Server | undefined;
   #accepted = 0;
 
@@ -33,10 +46,7 @@ export class FaultProxy {
 
   /** The url of the server, led through the proxy. */
   url(original: string): string {
-    const changed = new URL(original);
-    changed.hostname = this.host;
-    changed.port = String(this.port);
-    return changed.href;
+    return Object.assign(new URL(original), { hostname: this.host, port: String(this.port) }).href;
   }
 
   get connections(): number {
@@ -49,27 +59,19 @@ export class FaultProxy {
   }
 
   /** Delays all data by `ms`, without making the line narrower. */
-  latency(ms: number, direction: Direction | 'both' = 'both'): void {
-    for (const each of directions(direction)) {
-      this.#latency[each] = ms;
-      for (const connection of this.#live) connection.lanes[each].latency = ms;
-    }
+  latency(ms: number, direction?: Direction): void {
+    for (const way of this.#waysOf(direction)) way.latency = ms;
   }
 
   /** Holds everything back, the end of a connection too: each side believes that the other one is still there. */
-  silence(direction: Direction | 'both' = 'both'): void {
-    for (const each of directions(direction)) {
-      this.#silent[each] = true;
-      for (const connection of this.#live) connection.lanes[each].silence();
-    }
+  silence(direction?: Direction): void {
+    for (const way of this.#waysOf(direction)) way.silent = true;
   }
 
   /** Lets everything go that was held back, in order. */
   resume(): void {
-    for (const each of directions('both')) {
-      this.#silent[each] = false;
-      for (const connection of this.#live) connection.lanes[each].resume();
-    }
+    for (const way of this.#waysOf()) way.silent = false;
+    for (const connection of this.#live) connection.resume();
   }
 
   /** Breaks all live connections with RST, on both sides. */
@@ -114,6 +116,10 @@ export class FaultProxy {
     this.reset();
   }
 
+  #waysOf(direction?: Direction): Way[] {
+    return direction === undefined ? Object.values(this.#ways) : [this.#ways[direction]];
+  }
+
   #once(direction: Direction, verdict: Verdict, matches: (seen: Seen) => boolean, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const remove = this.onData(direction, (_, seen) => {
@@ -130,9 +136,9 @@ export class FaultProxy {
     });
   }
 
-  #judge(direction: Direction, data: Buffer, seen: Seen): Verdict {
+  #judge(direction: Direction, data: Buffer, seen: Partial<Seen>): Verdict {
     for (const hook of this.#hooks[direction]) {
-      const verdict = hook(data, seen);
+      const verdict = hook(data, { commit: false, commitReply: false, ...seen });
       if (verdict !== 'forward') return verdict;
     }
     return 'forward';
@@ -140,16 +146,10 @@ export class FaultProxy {
 
   async #listen(): Promise<Server> {
     const listener = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
-      const connection = new ProxiedConnection(
-        client,
-        this.#target,
-        (...data) => this.#judge(...data),
-        () => this.#live.delete(connection),
+      const judge: Judge = (...data) => this.#judge(...data);
+      const connection = new ProxiedConnection(client, this.#target, this.#ways, judge, () =>
+        this.#live.delete(connection),
       );
-      for (const each of directions('both')) {
-        connection.lanes[each].latency = this.#latency[each];
-        if (this.#silent[each]) connection.lanes[each].silence();
-      }
       this.#live.add(connection);
       this.#accepted++;
     });
@@ -161,6 +161,44 @@ export class FaultProxy {
   }
 }
 
-function directions(which: Direction | 'both'): Direction[] {
-  return which === 'both' ? ['toServer', 'toClient'] : [which];
+type Judge = (direction: Direction, data: Buffer, seen: Partial<Seen>) => Verdict;
+
+/** One client of the proxy and its connection to the server. */
+class ProxiedConnection {
+  readonly #sockets: readonly Socket[];
+  readonly #lanes: readonly Lane[];
+
+  constructor(
+    client: Socket,
+    { host, port }: Target,
+    { toServer, toClient }: Record<Direction, Way>,
+    judge: Judge,
+    closed: () => void,
+  ) {
+    const server = connect({ host, port, allowHalfOpen: true, noDelay: true });
+    const cut = () => this.reset();
+    // It reads everything, whether somebody asks or not: a message may have begun in an earlier piece.
+    const commits = new CommitWatcher();
+    const up = (data: Buffer) => judge('toServer', data, { commit: commits.hasCommit(data) });
+    const down = (data: Buffer) => judge('toClient', data, { commitReply: commits.hasCommitReply(data) });
+    this.#sockets = [client, server];
+    this.#lanes = [new Lane(client, server, toServer, up, cut), new Lane(server, client, toClient, down, cut)];
+    for (const socket of this.#sockets) {
+      // What follows from an error is done on 'close'.
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        if (client.destroyed && server.destroyed) closed();
+      });
+    }
+  }
+
+  resume(): void {
+    for (const lane of this.#lanes) lane.resume();
+  }
+
+  /** RST to both sides; what was still held back is lost. */
+  reset(): void {
+    for (const lane of this.#lanes) lane.discard();
+    for (const socket of this.#sockets) breakOff(socket);
+  }
 }

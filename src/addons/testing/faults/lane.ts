@@ -1,7 +1,12 @@
 import type { Socket } from 'node:net';
 
-export type Direction = 'toServer' | 'toClient';
 export type Verdict = 'forward' | 'cut' | 'cut-after' | 'hold';
+
+/** What holds for all lanes of one direction. */
+export interface Way {
+  silent: boolean;
+  latency: number;
+}
 
 /** What a lane has still to pass on: bytes, or the news that the sender has ended or broken the connection. */
 type Item = { readonly due: number } & ({ readonly data: Buffer } | { readonly news: 'ended' | 'broken' | 'cut' });
@@ -13,20 +18,21 @@ const HELD_BYTES = 64 * 1024;
 export class Lane {
   readonly #from: Socket;
   readonly #to: Socket;
+  readonly #way: Way;
   #items: Item[] = [];
   #heldBytes = 0;
-  #silent = false;
+  #isHeld = false;
   #ended = false;
   #timer: NodeJS.Timeout | undefined;
-  latency = 0;
 
-  constructor(from: Socket, to: Socket, judge: (data: Buffer) => Verdict, cut: () => void) {
+  constructor(from: Socket, to: Socket, way: Way, judge: (data: Buffer) => Verdict, cut: () => void) {
     this.#from = from;
     this.#to = to;
+    this.#way = way;
     from.on('data', (data: Buffer) => {
       const verdict = judge(data);
       if (verdict === 'cut') return cut();
-      if (verdict === 'hold') this.silence();
+      if (verdict === 'hold') this.#isHeld = true;
       this.#push({ data, due: this.#due() }, data.length);
       if (verdict === 'cut-after') this.#push({ news: 'cut', due: this.#due() });
     });
@@ -40,23 +46,19 @@ export class Lane {
     to.on('drain', () => from.resume());
   }
 
-  silence(): void {
-    this.#silent = true;
-  }
-
   resume(): void {
-    this.#silent = false;
+    this.#isHeld = false;
     this.#flush();
   }
 
   discard(): void {
-    this.#silent = true;
+    this.#isHeld = true;
     this.#items = [];
     clearTimeout(this.#timer);
   }
 
   #due(): number {
-    return performance.now() + this.latency;
+    return performance.now() + this.#way.latency;
   }
 
   #push(item: Item, bytes = 0): void {
@@ -68,20 +70,16 @@ export class Lane {
 
   #flush(): void {
     clearTimeout(this.#timer);
-    for (let item = this.#items[0]; item !== undefined && !this.#silent; item = this.#items[0]) {
+    for (let item = this.#items[0]; item && !this.#isHeld && !this.#way.silent; item = this.#items[0]) {
       const wait = item.due - performance.now();
       if (wait > 0) {
         this.#timer = setTimeout(() => this.#flush(), Math.ceil(wait));
         return;
       }
       this.#items.shift();
-      this.#deliver(item);
+      if ('news' in item) this.#announce(item.news);
+      else this.#write(item.data);
     }
-  }
-
-  #deliver(item: Item): void {
-    if ('news' in item) this.#announce(item.news);
-    else this.#write(item.data);
   }
 
   #write(data: Buffer): void {

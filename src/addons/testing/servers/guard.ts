@@ -4,62 +4,55 @@ import { chownSync, mkdirSync, realpathSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Group } from './process-members.js';
 import { REAPER } from './reaper.generated.js';
 
-/** What the reaper ends and removes if this process dies without doing it. */
-export interface Guarded {
-  readonly dir?: string;
-  readonly pid?: number;
+/** What is ended, and removed, if this process dies without doing it. */
+export interface Guarded extends Group {
   /** Sent first, for servers that have something to give back; SIGKILL follows. */
-  readonly endSignal?: NodeJS.Signals;
-}
-
-export interface Guard {
-  update(guarded: Guarded): void;
-  release(): void;
+  readonly endSignal?: NodeJS.Signals | undefined;
 }
 
 let reaper: ChildProcess | undefined;
 
-export function guard(guarded: Guarded): Guard {
+/** Guards it from now on. Returns what changes that: it is called without anything when there is nothing left to end. */
+export function guard(guarded: Guarded): (changed?: Guarded) => void {
   const id = randomUUID();
-  tell({ verb: 'guard', id, ...guarded });
-  return {
-    update: (changed) => tell({ verb: 'guard', id, ...changed }),
-    release: () => tell({ verb: 'release', id }),
+  const tell = (changed?: Guarded) => {
+    reaper ??= startReaper();
+    reaper.stdin?.write(`${JSON.stringify({ id, guarded: changed })}\n`);
   };
+  tell(guarded);
+  return tell;
 }
 
 /** A directory that vanishes with this process, and everything that runs in it too. */
-export interface GuardedDir extends Guard {
+export interface GuardedDir {
   readonly path: string;
+  /** Its first process. */
+  runs(pid: number): void;
   /** Removes it now. The processes in it must have ended. */
   remove(): void;
 }
 
 export function guardedDir(
   name: string,
-  options: { owner?: number | undefined; endSignal?: NodeJS.Signals } = {},
+  { owner, endSignal }: { owner?: number | undefined; endSignal?: NodeJS.Signals } = {},
 ): GuardedDir {
   // realpath, because the reaper compares with what the kernel calls it.
   const path = join(realpathSync(tmpdir()), `fenced-lock-${name}-${randomUUID()}`);
   // Guarded before it exists: a parent killed between the two leaves nothing.
-  const held = guard({ dir: path, ...(options.endSignal && { endSignal: options.endSignal }) });
+  const tell = guard({ dir: path, endSignal });
   mkdirSync(path, { mode: 0o755 });
-  if (options.owner !== undefined) chownSync(path, options.owner, options.owner);
+  if (owner !== undefined) chownSync(path, owner, owner);
   return {
     path,
-    ...held,
-    remove: () => {
+    runs: (pid) => tell({ dir: path, pid, endSignal }),
+    remove() {
       rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
-      held.release();
+      tell();
     },
   };
-}
-
-function tell(message: object): void {
-  reaper ??= startReaper();
-  reaper.stdin?.write(`${JSON.stringify(message)}\n`);
 }
 
 function startReaper(): ChildProcess {

@@ -16,12 +16,6 @@ CREATE TABLE IF NOT EXISTS "_prisma_migrations" (
   "applied_steps_count" INTEGER NOT NULL DEFAULT 0
 )`;
 
-interface Migration {
-  readonly name: string;
-  readonly sql: string;
-  readonly checksum: string;
-}
-
 interface How {
   readonly dir: string;
   /** Whether roles that the migrations name, and the server does not have, are made: nobody can do it before the server is started. */
@@ -42,9 +36,11 @@ export async function applyMigrations(url: string, { dir, makesRoles = false }: 
     await client.query(HISTORY_TABLE);
     const { rows } = await client.query('SELECT migration_name FROM "_prisma_migrations"');
     const known = new Set(rows.map((row) => row['migration_name']));
-    const missing = readMigrations(dir).filter(({ name }) => !known.has(name));
-    for (const migration of missing) await apply(client, migration, makesRoles);
-    return missing.map(({ name }) => name);
+    const folders = readdirSync(dir, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    const missing = folders.map(({ name }) => name).filter((name) => !known.has(name));
+    for (const name of missing.sort())
+      await apply(client, name, readFileSync(join(dir, name, 'migration.sql')), makesRoles);
+    return missing;
   });
 }
 
@@ -55,23 +51,13 @@ async function useSchema(client: PgClient, schema: string | null): Promise<void>
   await client.query(`CREATE SCHEMA IF NOT EXISTS ${quoted}; SET search_path = ${quoted}`);
 }
 
-function readMigrations(dir: string): Migration[] {
-  return readdirSync(dir, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .map((entry) => entry.name)
-    .sort()
-    .map((name) => {
-      const sql = readFileSync(join(dir, name, 'migration.sql'));
-      return { name, sql: sql.toString('utf8'), checksum: createHash('sha256').update(sql).digest('hex') };
-    });
-}
-
-async function apply(client: PgClient, { name, sql, checksum }: Migration, makesRoles: boolean): Promise<void> {
+async function apply(client: PgClient, name: string, script: Buffer, makesRoles: boolean): Promise<void> {
+  const checksum = createHash('sha256').update(script).digest('hex');
   const startedAt = new Date();
   try {
     // As Prisma does it: Postgres runs several statements of one message in one transaction, and a single one such as
     // CREATE INDEX CONCURRENTLY in none.
-    await run(client, sql, makesRoles);
+    await run(client, script.toString('utf8'), makesRoles);
     await client.query(
       `INSERT INTO "_prisma_migrations" (id, checksum, migration_name, logs, started_at, finished_at, applied_steps_count)
        VALUES ($1, $2, $3, NULL, $4, clock_timestamp(), 1)`,
@@ -88,19 +74,16 @@ async function apply(client: PgClient, { name, sql, checksum }: Migration, makes
 }
 
 async function run(client: PgClient, sql: string, makesRoles: boolean): Promise<void> {
-  const made = new Set<string>();
-  for (;;) {
-    try {
-      await client.query(sql);
-      return;
-    } catch (error) {
-      const role = missingRole(error);
-      if (!makesRoles || role === undefined || made.has(role)) throw error;
-      made.add(role);
-      // The script may have begun a transaction of its own.
-      await client.query('ROLLBACK');
-      await client.query(`CREATE ROLE "${role.replaceAll('"', '""')}"`);
-    }
+  try {
+    await client.query(sql);
+  } catch (error) {
+    const role = makesRoles ? missingRole(error) : undefined;
+    if (role === undefined) throw error;
+    // The script may have begun a transaction of its own.
+    await client.query('ROLLBACK');
+    // Fails where it is there, so this comes to an end.
+    await client.query(`CREATE ROLE "${role.replaceAll('"', '""')}"`);
+    await run(client, sql, makesRoles);
   }
 }
 

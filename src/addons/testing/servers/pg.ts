@@ -42,12 +42,6 @@ export async function queryOnce<Row extends object>(url: string, sql: string): P
   return await onPostgres(url, async (client) => (await client.query(sql)).rows[0] as Row | undefined);
 }
 
-/** The same server and database as somebody else. */
-export function withUser(url: string, user: string, password = ''): string {
-  return Object.assign(new URL(url), { username: encodeURIComponent(user), password: encodeURIComponent(password) })
-    .href;
-}
-
 export function withDatabase(url: string, database: string): string {
   return Object.assign(new URL(url), { pathname: `/${database}` }).href;
 }

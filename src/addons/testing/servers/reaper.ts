@@ -5,24 +5,20 @@
 import { rmSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Group, membersOf, signal } from './process-members.js';
+import type { Guarded } from './guard.js';
+import { membersOf, signal } from './process-members.js';
 
-interface Guarded extends Group {
-  readonly endSignal?: NodeJS.Signals;
-}
-
-const guarded = new Map<string, Guarded>();
+const all = new Map<string, Guarded>();
 
 for await (const line of createInterface({ input: process.stdin })) {
-  const { verb, id, ...group } = JSON.parse(line) as { verb: string; id: string } & Guarded;
-  if (verb === 'guard') guarded.set(id, group);
-  else guarded.delete(id);
+  const { id, guarded } = JSON.parse(line) as { id: string; guarded?: Guarded };
+  if (guarded) all.set(id, guarded);
+  else all.delete(id);
 }
 // One that cannot be ended must not keep the others alive.
-await Promise.allSettled([...guarded.values()].map(reap));
+await Promise.allSettled([...all.values()].map(reap));
 
-async function reap({ dir, pid, endSignal }: Guarded): Promise<void> {
-  const group = { dir, pid };
+async function reap({ endSignal, ...group }: Guarded): Promise<void> {
   // A frozen process takes no other signal. Postgres gets the chance to end by itself because only then it gives its
   // System V shared memory back, of which a machine has few.
   signal(membersOf(group), 'SIGCONT');
@@ -33,7 +29,7 @@ async function reap({ dir, pid, endSignal }: Guarded): Promise<void> {
   for (let round = 0, quiet = 0; round < 50 && quiet < 5; round++) {
     const left = membersOf(group);
     signal(left, 'SIGKILL');
-    quiet = left.length === 0 && removed(dir) ? quiet + 1 : 0;
+    quiet = left.length === 0 && removed(group.dir) ? quiet + 1 : 0;
     await sleep(50);
   }
 }

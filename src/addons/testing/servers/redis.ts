@@ -1,12 +1,9 @@
 import { dirname, join } from 'node:path';
 import type { Redis } from 'ioredis';
-import { dockerAnswers, startImage } from './docker.js';
+import { startImage } from './docker.js';
 import { onPath, resolveFromProject } from './programs.js';
-import { externalServer, type Server, ServerUnavailable } from './server.js';
+import { type Server, ServerUnavailable } from './server.js';
 import { HOST, type Recipe, Supervised } from './supervised.js';
-
-/** Nothing is saved: one that is started again is empty. */
-export type RedisServer = Server;
 
 export interface RedisOptions {
   /** js-redis-server, which only imitates Redis: good enough to show something, proves nothing. */
@@ -16,46 +13,29 @@ export interface RedisOptions {
   readonly env?: Recipe['env'];
 }
 
-/** Real Redis or Valkey: the one of `REDIS_URL`, or the one on PATH, or one in Docker; an emulator only if allowed. */
-export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
-  const start = await findRedis(options);
-  if (start === undefined) throw new ServerUnavailable(UNAVAILABLE);
-  return await start();
-}
-
-/** Why `startRedis` would throw, in a sentence; undefined if it would not. */
-export async function redisUnavailable(options: RedisOptions = {}): Promise<string | undefined> {
-  return (await findRedis(options)) === undefined ? UNAVAILABLE : undefined;
-}
-
-const UNAVAILABLE =
-  'No Redis: neither redis-server nor valkey-server is on PATH and Docker does not answer. ' +
-  'Install one (apt-get install redis-server, brew install redis) or set REDIS_URL.';
-
-async function findRedis({
-  allowEmulator = false,
-  args = [],
-  env,
-}: RedisOptions): Promise<(() => Promise<RedisServer>) | undefined> {
+/**
+ * Real Redis or Valkey: the one of `REDIS_URL`, or the one on PATH, or one in Docker; an emulator only if allowed. Nothing is
+ * saved: one that is started again is empty.
+ */
+export async function startRedis({ allowEmulator = false, args = [], env }: RedisOptions = {}): Promise<Server> {
   const given = process.env['REDIS_URL'];
-  if (given !== undefined && given !== '') return () => useExternal('REDIS_URL', given);
-
+  if (given) return await useExternal('REDIS_URL', given);
   const program = redisOnPath();
-  if (program !== undefined) return () => startProgram({ ...program, env }, args);
-
-  if (await dockerAnswers()) return () => startContainer(args);
-  // Its command line knows none of Redis's arguments.
-  return allowEmulator ? () => startProgram(emulator(), []) : undefined;
-}
-
-async function startContainer(args: readonly string[]): Promise<RedisServer> {
-  const { address, stop } = await startImage({
+  if (program !== undefined) return await startProgram({ ...program, env }, args);
+  const container = await startImage({
     name: 'redis:7-alpine',
     command: ['redis-server', '--save', '', '--appendonly', 'no', ...args],
     port: 6379,
     ready: ['Ready to accept connections', 1],
   });
-  return await useExternal('testcontainers', `redis://${address}`, stop);
+  if (container !== undefined)
+    return await useExternal('testcontainers', `redis://${container.address}`, container.stop);
+  // Its command line knows none of Redis's arguments.
+  if (allowEmulator) return await startProgram(emulator(), []);
+  throw new ServerUnavailable(
+    'No Redis: neither redis-server nor valkey-server is on PATH, and Docker does not answer, or the npm package ' +
+      'testcontainers is missing. Install one (apt-get install redis-server, brew install redis) or set REDIS_URL.',
+  );
 }
 
 /** A server that is not ours, and that may have other users: nothing in it is emptied, so tests need keys of their own. */
@@ -63,21 +43,16 @@ async function useExternal(
   kind: 'REDIS_URL' | 'testcontainers',
   url: string,
   stop: () => Promise<void> = async () => {},
-): Promise<RedisServer> {
+): Promise<Server> {
   const info = await infoOf(url).catch((cause: unknown) => {
     const instead =
       kind === 'REDIS_URL' ? ' Start it, or unset REDIS_URL, so that the tests start one of their own.' : '';
     throw new ServerUnavailable(`No Redis: the server of ${kind} does not answer.${instead}`, { cause });
   });
-  return externalServer({ kind, version: versionIn(info), url, port: Number(new URL(url).port || 6379), stop });
+  return { kind, version: versionIn(info), url, stop };
 }
 
-export interface RedisProgram {
-  readonly kind: 'redis-server' | 'valkey-server' | 'emulator';
-  readonly command: string;
-  args(port: number, dir: string): string[];
-  readonly env?: Recipe['env'];
-}
+export type RedisProgram = Pick<Recipe, 'kind' | 'command' | 'args' | 'env'>;
 
 export function redisOnPath(
   kinds: readonly ('redis-server' | 'valkey-server')[] = ['redis-server', 'valkey-server'],
@@ -104,7 +79,7 @@ function emulator(): RedisProgram {
   };
 }
 
-export async function startProgram(program: RedisProgram, more: readonly string[]): Promise<RedisServer> {
+export async function startProgram(program: RedisProgram, more: readonly string[]): Promise<Supervised> {
   return await Supervised.start({
     ...program,
     args: (port, dir) => [...program.args(port, dir), ...more],

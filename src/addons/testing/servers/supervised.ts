@@ -35,14 +35,13 @@ const PORT_TRIES = 5;
 
 /** One server process with its children, on one port and directory, that can be started again and again. */
 export class Supervised implements Server {
-  readonly supervised = true;
   readonly host = HOST;
   readonly kind: string;
+  version = '';
+  port = 0;
   readonly #recipe: Recipe;
   readonly #dir: GuardedDir;
   readonly #env: Readonly<Record<string, string>>;
-  #port = 0;
-  #version = '';
   #child: ChildProcess | undefined;
   #exited: Promise<unknown> = Promise.resolve();
   #stopping: Promise<void> | undefined;
@@ -60,7 +59,7 @@ export class Supervised implements Server {
     await recipe.prepare?.(dir.path);
     const server = new Supervised(recipe, dir, (await recipe.env?.(dir.path)) ?? {});
     for (let tries = 1; ; tries++) {
-      server.#port = await freePort();
+      server.port = await freePort();
       try {
         await server.start();
         return server;
@@ -74,34 +73,29 @@ export class Supervised implements Server {
     }
   }
 
-  get port(): number {
-    return this.#port;
-  }
-
   get url(): string {
-    return this.#recipe.url(this.#port);
+    return this.#recipe.url(this.port);
   }
 
-  get version(): string {
-    return this.#version;
-  }
-
+  /** Its temp directory. */
   get dir(): string {
     return this.#dir.path;
   }
 
+  /** Of its first process. */
   get pid(): number {
     const pid = this.#child?.pid;
     if (pid === undefined) throw new Error('the server could not be spawned');
     return pid;
   }
 
+  /** Again on the same port and directory. Resolves when it answers. */
   async start(): Promise<void> {
     if (this.#stopping) throw new Error('the server was stopped for good: its directory is gone');
     if (this.#running()) throw new Error('the server runs already');
-    const { command, args, user, endSignal } = this.#recipe;
+    const { command, args, user } = this.#recipe;
     const log = openSync(this.#logFile(), 'w');
-    const child = spawn(command, args(this.#port, this.dir), {
+    const child = spawn(command, args(this.port, this.dir), {
       cwd: this.dir,
       env: { PATH: process.env['PATH'], LC_ALL: 'C', ...this.#env },
       // Its own session: Ctrl-C is for the tests, which then stop their servers.
@@ -113,7 +107,7 @@ export class Supervised implements Server {
     this.#child = child;
     this.#exited = new Promise((resolve) => child.once('exit', resolve).once('error', resolve));
     child.unref();
-    if (child.pid !== undefined) this.#dir.update({ dir: this.dir, pid: child.pid, endSignal });
+    if (child.pid !== undefined) this.#dir.runs(child.pid);
     await this.#untilReady();
   }
 
@@ -136,6 +130,7 @@ export class Supervised implements Server {
     await this.#killAll();
   }
 
+  /** Ends without a shutdown of the server's own kind and starts again, so with recovery. */
   async restart(): Promise<void> {
     await this.#end();
     await this.start();
@@ -175,7 +170,7 @@ export class Supervised implements Server {
     for (;;) {
       if (!this.#running()) throw new Error(`${this.#recipe.command} ended while it was starting.\n${this.#log()}`);
       try {
-        this.#version = await this.#recipe.ready({ url: this.url, pid: this.pid, dir: this.dir });
+        this.version = await this.#recipe.ready({ url: this.url, pid: this.pid, dir: this.dir });
         return;
       } catch (cause) {
         if (performance.now() > deadline) {

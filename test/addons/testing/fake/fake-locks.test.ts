@@ -1,5 +1,4 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { WithLock } from '../../../../src/addons/decorators/index.js';
 import { type AnyClient, type FakeLocks, fakeLocks } from '../../../../src/addons/testing/index.js';
 import * as errors from '../../../../src/index.js';
 import { Prisma } from '../../../generated/prisma/client.js';
@@ -40,19 +39,16 @@ describe('calls', () => {
     expect(tokens).toEqual(Array.from({ length: 20 }, (_, index) => BigInt(index + 1)));
   });
 
-  test('resolve with what the function returned, reject with what it threw, and free the key', async () => {
-    const { prisma } = fakeLocks();
-    const error = new Error('sold out');
-    await expect(prisma.$withLock('k', () => Promise.reject(error))).rejects.toBe(error);
-    expect(await prisma.$withLock('k', () => 7)).toBe(7);
-  });
-
-  test('that do not wait are told that the key is taken', async () => {
+  test('that do not wait are told that the key is taken, or that the script says so', async () => {
     const locks = fakeLocks();
+    const tried = () => locks.prisma.$tryWithLock('k', () => 'mine');
     const other = await locks.hold('k');
-    expect(await locks.prisma.$tryWithLock('k', () => 'mine')).toEqual({ acquired: false });
+    expect(await tried()).toEqual({ acquired: false });
     other.release();
-    expect(await locks.prisma.$tryWithLock('k', () => 'mine')).toEqual({ acquired: true, value: 'mine' });
+    expect(await tried()).toEqual({ acquired: true, value: 'mine' });
+    locks.next('k').timesOut();
+    expect(await tried()).toEqual({ acquired: false });
+    expect(locks.calls.map(({ outcome }) => outcome)).toEqual(['not acquired', 'committed', 'not acquired']);
   });
 
   test('inside one of the same key join it, and inside one of another key are refused', async () => {
@@ -78,18 +74,6 @@ describe('calls', () => {
   ])('with a bad key or option are refused as by the real locks: %s', async (option, call) => {
     await expect((async () => await call())()).rejects.toMatchObject({ code: 'INVALID_OPTION', option });
   });
-
-  test('run again after a conflict, as often as `retries` says, each time with a new token', async () => {
-    const locks = fakeLocks({ stock: { update: async () => {} } });
-    locks.next().isStale({ reason: 'other-key' });
-    const tokens: bigint[] = [];
-    const work = async (tx: Record<string, { update(): Promise<void> }>, { token }: errors.Lock) => {
-      tokens.push(token);
-      await tx['stock']?.update();
-    };
-    await locks.prisma.$withLock('k', work, { retries: 1 });
-    expect(tokens).toEqual([1n, 2n]);
-  });
 });
 
 test('the client of the transaction is without what leaves the transaction, and closed at the end', async () => {
@@ -105,31 +89,15 @@ test('the client of the transaction is without what leaves the transaction, and 
 });
 
 describe('the script', () => {
-  test('times out: the function does not run, and `$tryWithLock` is told so', async () => {
+  test('that says nothing of a call is told by that call, with the place', async () => {
     const locks = fakeLocks();
-    const work = vi.fn();
-    locks.next('k').timesOut();
-    locks.next('k').timesOut();
-    await expect(locks.prisma.$withLock('k', work)).rejects.toBeInstanceOf(errors.LockTimeoutError);
-    expect(await locks.prisma.$tryWithLock('k', work)).toEqual({ acquired: false });
-    expect(work).not.toHaveBeenCalled();
+    locks.next('k');
+    const message = expect.stringContaining('write, for example, `locks.next("k").timesOut()');
+    const error = { option: 'next', message, stack: expect.stringContaining('fake-locks.test.ts') };
+    await expect(locks.prisma.$lock('k')).rejects.toMatchObject(error);
+    expect(locks.calls).toMatchObject([{ outcome: 'not acquired', error }]);
+    expect(locks.unused).toBe(0);
   });
-
-  test.each([undefined, 'k'])(
-    'that says nothing of a call is told by that call, with the place: next(%s)',
-    async (key) => {
-      const locks = fakeLocks();
-      locks.next(key);
-      const says = {
-        option: 'next',
-        message: expect.stringContaining(`write, for example, \`locks.next(${key ? '"k"' : ''}).timesOut()`),
-      };
-      const error = { ...says, stack: expect.stringContaining('fake-locks.test.ts') };
-      await expect(locks.prisma.$lock('k')).rejects.toMatchObject(error);
-      expect(locks.calls).toMatchObject([{ outcome: 'not acquired', error }]);
-      expect(locks.unused).toBe(0);
-    },
-  );
 
   test('is for the key that it names, or for whichever comes next, and is forgotten by reset', async () => {
     const locks = fakeLocks();
@@ -186,18 +154,6 @@ describe('the script', () => {
     expect(await locks.prisma.$withLock('k', () => 'next')).toBe('next');
   });
 
-  test('is stale: the write is refused, and the call rejects with that, also if the function swallows it', async () => {
-    const { row, client } = shelf(5);
-    const locks = fakeLocks(client);
-    locks.next().isStale();
-    const call = locks.prisma.$withLock('k', async (tx) => {
-      const { quantity } = await tx['stock'].findFirst();
-      await tx['stock'].update(quantity - 1).catch(() => {});
-    });
-    await expect(call).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded', model: 'Stock' });
-    expect(row.quantity).toBe(5);
-  });
-
   test('is stale in the model that the test says, or in that of the refused write', async () => {
     const orderLine = { create: async () => {} };
     const locks = fakeLocks({ orderLine, $executeRaw: async () => 1 });
@@ -215,27 +171,22 @@ describe('the script', () => {
     expect(await modelOf(() => {})).toBe('Model');
   });
 
-  test('is stale at its first write and not before, also at raw SQL that writes', async () => {
-    const stock = { createdSince: vi.fn(async () => 3), update: vi.fn() };
+  test.each<[string, (tx: Record<string, AnyClient['$queryRaw']>) => Promise<unknown>]>([
+    ['of a model', (tx) => tx['stock'].update()],
+    ['by raw SQL', (tx) => tx['$queryRaw']`UPDATE "Stock" SET quantity = 0 RETURNING id`],
+    ['by raw SQL of Prisma', (tx) => tx['$queryRaw'](Prisma.sql`DELETE FROM "Stock" RETURNING id`)],
+    ['by raw SQL that is a text', (tx) => tx['$queryRawUnsafe']('DELETE FROM "Stock" RETURNING id')],
+  ])('is stale at its first write, %s, and not before, also if the function swallows that', async (_, write) => {
+    const stock = { createdSince: async () => 3, update: vi.fn() };
     const locks = fakeLocks({ stock, $queryRaw: async () => [5], $queryRawUnsafe: async () => [6] });
-    const writes: Array<(tx: Record<string, AnyClient['$queryRaw']>) => unknown> = [
-      (tx) => tx['$queryRaw']`UPDATE "Stock" SET quantity = 0 RETURNING id`,
-      (tx) => tx['$queryRaw'](Prisma.sql`DELETE FROM "Stock" RETURNING id`),
-      (tx) => tx['$queryRawUnsafe']('DELETE FROM "Stock" RETURNING id'),
-    ];
-    for (const write of writes) {
-      locks.next().isStale();
-      const seen: unknown[] = [];
-      const call = locks.prisma.$withLock('k', async (tx) => {
-        seen.push(
-          await tx['stock'].createdSince(),
-          await tx['$queryRaw']`SELECT 'UPDATE'`,
-          await codeOf(write(tx) as Promise<unknown>),
-        );
-      });
-      await expect(call).rejects.toMatchObject({ code: 'STALE_TOKEN' });
-      expect(seen).toEqual([3, [5], 'STALE_TOKEN']);
-    }
+    locks.next().isStale();
+    const seen: unknown[] = [];
+    const call = locks.prisma.$withLock('k', async (tx) => {
+      seen.push(await tx['stock'].createdSince(), await tx['$queryRaw']`SELECT 'UPDATE'`, await codeOf(write(tx)));
+    });
+    await expect(call).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded' });
+    expect(seen).toEqual([3, [5], 'STALE_TOKEN']);
+    expect(stock.update).not.toHaveBeenCalled();
   });
 
   test('rejects with an error of the test', async () => {
@@ -437,39 +388,24 @@ test('takes some models of the client that the test names, in any form, and no n
     readonly helper = 2;
   }
   fakeLocks<Client>({ stock: { count: async () => 4 }, $on: () => {}, $extends: undefined });
-  fakeLocks<Client>({});
-  fakeLocks<Client>();
   fakeLocks<Client>(new Mock());
-  fakeLocks<Client>({} as Client);
   fakeLocks<Client>({} as AnyClient);
-  fakeLocks<Client>({} as object);
-  // biome-ignore lint/suspicious/noExplicitAny: as many mocks are
-  fakeLocks<Client>({} as any);
   // @ts-expect-error: a slip of the pen
   fakeLocks<Client>({ stocks: { count: async () => 4 } });
   // Of no type.
-  fakeLocks(new Mock());
   const { prisma }: FakeLocks<AnyClient> = fakeLocks({ whatever: 1 });
   expect(prisma['whatever']).toBe(1);
 });
 
-describe('code under a lock that is not given tx', () => {
-  test('finds it by the client, in the function of a call, in a handle and in a method with a decorator', async () => {
-    const { prisma } = fakeLocks();
-    await prisma.$withLock('stock:1', (tx, lock) => {
-      expect(errors.currentTx(prisma)).toBe(tx);
-      expect(errors.currentLock(prisma)).toBe(lock);
-    });
-    const handle = await prisma.$lock('stock:1');
-    await handle.$transaction((tx) => expect(errors.currentTx(prisma)).toBe(tx));
-    await handle.release();
-    async function sell(this: { prisma: AnyClient }) {
-      return errors.currentLock(this.prisma).key;
-    }
-    const decorate = WithLock('stock:2') as (method: object, context: object) => unknown;
-    const locked = decorate(sell, { kind: 'method', name: 'sell' }) as typeof sell;
-    expect(await locked.call({ prisma })).toBe('stock:2');
+test('code under a lock that is not given tx finds it by the client, in a call and in a handle', async () => {
+  const { prisma } = fakeLocks();
+  await prisma.$withLock('stock:1', (tx, lock) => {
+    expect(errors.currentTx(prisma)).toBe(tx);
+    expect(errors.currentLock(prisma)).toBe(lock);
   });
+  const handle = await prisma.$lock('stock:1');
+  await handle.$transaction((tx) => expect(errors.currentTx(prisma)).toBe(tx));
+  await handle.release();
 });
 
 describe('the end of a fake client', () => {
@@ -516,22 +452,13 @@ describe('the end of a fake client', () => {
     expect(await prisma['$locks'].forceRelease('k')).toBe(false);
   });
 
-  test('calls `$connect` and `$disconnect` of the mock, the latter when no work runs any more', async () => {
-    const seen: string[] = [];
-    const note = (what: string) => async () => void seen.push(what);
-    const { prisma } = fakeLocks({ $connect: note('connects'), $disconnect: note('disconnects') });
-    await prisma['$connect']();
-    const inside = gate();
-    const works = prisma.$withLock('k', async () => {
-      inside.open();
-      await undefined;
-      seen.push('works');
-    });
-    await inside.opened;
-    await prisma['$disconnect']();
-    await works;
-    expect(seen).toEqual(['connects', 'works', 'disconnects']);
-    await fakeLocks().prisma['$disconnect']();
+  test('calls `$connect` and `$disconnect` of the mock, where it has them', async () => {
+    const mock = { $connect: vi.fn(), $disconnect: vi.fn() };
+    for (const { prisma } of [fakeLocks(mock), fakeLocks()]) {
+      await prisma['$connect']();
+      await prisma['$disconnect']();
+    }
+    expect([mock.$connect.mock.calls.length, mock.$disconnect.mock.calls.length]).toEqual([1, 1]);
   });
 });
 

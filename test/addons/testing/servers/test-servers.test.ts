@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { PrismaPg } from '@prisma/adapter-pg';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
@@ -15,9 +14,7 @@ import { startPostgres } from '../../../../src/addons/testing/servers/postgres.j
 import { onPath } from '../../../../src/addons/testing/servers/programs.js';
 import { startRedis } from '../../../../src/addons/testing/servers/redis.js';
 import { makeTemplate } from '../../../../src/addons/testing/servers/template.js';
-import { fencedLock } from '../../../../src/index.js';
 import { project } from '../../../cli/project.js';
-import { PrismaClient } from '../../../generated/prisma/client.js';
 import { describeWithShop } from '../../../support/shop.js';
 
 /** One statement past everything. */
@@ -46,20 +43,7 @@ describeWithShop('servers for the tests of an application', () => {
     vi.unstubAllEnvs();
   });
 
-  test('have the migrations, and locks work on them', async () => {
-    const redis = new Redis(servers.redisUrl);
-    const adapter = new PrismaPg({ connectionString: servers.databaseUrl });
-    const prisma = new PrismaClient({ adapter }).$extends(fencedLock({ redis }));
-    const [row] = await insert(servers.databaseUrl);
-    const where = { id: row?.['id'] as number };
-    await prisma.$withLock('stock:1', (tx) => tx.stock.update({ where, data: { quantity: { decrement: 1 } } }));
-    expect(await stocks(servers.databaseUrl)).toMatchObject([{ quantity: 2 }]);
-    await prisma.$disconnect();
-    redis.disconnect();
-  });
-
   test('are emptied with the connections that are open, and ids begin anew', async () => {
-    await servers.empty();
     const pool = new pg.Pool({ connectionString: servers.databaseUrl });
     await pool.query('SELECT 1');
     const [first] = await insert(servers.databaseUrl);
@@ -91,95 +75,92 @@ describeWithShop('servers for the tests of an application', () => {
     await left.end();
   });
 
-  describe.each(['a superuser', 'the owner of the tables'])('keep for %s what the migrations have left', (role) => {
-    const ALL: Record<string, [migration: string, work: string, question: string]> = {
-      'with a null of JSON, which is another one than that of SQL': [
-        "CREATE TABLE seeded (id int, data jsonb); INSERT INTO seeded VALUES (1, 'null'), (2, NULL)",
-        'UPDATE seeded SET data = NULL',
-        'SELECT id, data::text FROM seeded ORDER BY id',
-      ],
-      'in a table that others inherit from': [
-        'CREATE TABLE seeded (id int); CREATE TABLE child () INHERITS (seeded); INSERT INTO seeded VALUES (1); INSERT INTO child VALUES (2)',
-        'INSERT INTO child VALUES (3)',
-        'SELECT tableoid::regclass::text, id FROM seeded ORDER BY id',
-      ],
-      'in a table with partitions': [
-        'CREATE TABLE seeded (id int) PARTITION BY LIST (id); CREATE TABLE part PARTITION OF seeded FOR VALUES IN (1, 2); INSERT INTO seeded VALUES (1)',
-        'INSERT INTO seeded VALUES (2)',
-        'SELECT * FROM seeded',
-      ],
-      'with a generated column and an id that is always generated': [
-        'CREATE TABLE seeded (id int GENERATED ALWAYS AS IDENTITY, twice int GENERATED ALWAYS AS (id * 2) STORED); INSERT INTO seeded DEFAULT VALUES',
-        'INSERT INTO seeded DEFAULT VALUES',
-        'SELECT * FROM seeded',
-      ],
-      'in tables that refer to each other': [
-        `CREATE TABLE one (id int PRIMARY KEY, other int); CREATE TABLE other (id int PRIMARY KEY, one int REFERENCES one);
-         ALTER TABLE one ADD CONSTRAINT back FOREIGN KEY (other) REFERENCES other; INSERT INTO one VALUES (1);
-         INSERT INTO other VALUES (2, 1); UPDATE one SET other = 2`,
-        'UPDATE one SET other = NULL',
-        'SELECT other, condeferrable FROM one, pg_constraint WHERE conname = $$back$$',
-      ],
-      'at the position of a sequence that a migration has restarted': [
-        'CREATE TABLE seeded (id serial); ALTER SEQUENCE seeded_id_seq RESTART WITH 1000',
-        'INSERT INTO seeded DEFAULT VALUES',
-        'SELECT last_value, is_called FROM seeded_id_seq',
-      ],
-      'without what a trigger adds to it': [
-        `CREATE TABLE seeded (id int); CREATE TABLE log (id int);
-         CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO log VALUES (NEW.id); RETURN NEW; END';
-         CREATE TRIGGER noted AFTER INSERT ON seeded FOR EACH ROW EXECUTE FUNCTION noted();
-         INSERT INTO seeded VALUES (1); TRUNCATE log`,
-        'INSERT INTO seeded VALUES (2)',
-        'SELECT (SELECT count(*)::int FROM log) AS logged, tgenabled FROM pg_trigger WHERE tgname = $$noted$$',
-      ],
-      'where a guard refuses who has no token': [
-        `CREATE TABLE seeded (id int PRIMARY KEY, fence bigint NOT NULL DEFAULT 0); INSERT INTO seeded VALUES (1, 0);
-         CREATE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON seeded
-           FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard('fence', 'require');
-         CREATE TRIGGER zzz_fenced_lock_guard_truncate BEFORE TRUNCATE ON seeded
-           FOR EACH STATEMENT EXECUTE FUNCTION fenced_lock.guard_truncate('require')`,
-        'SELECT',
-        'SELECT seeded.*, guarded.table_id::regclass::text FROM seeded, fenced_lock.guards() AS guarded',
-      ],
-    };
-    /** Only a superuser can keep Postgres from checking these rows. */
-    const OF_A_SUPERUSER: typeof ALL = {
-      'with rows older than a foreign key that they violate': [
-        `CREATE TABLE one (id int PRIMARY KEY); CREATE TABLE seeded (one int); INSERT INTO seeded VALUES (1);
-         ALTER TABLE seeded ADD FOREIGN KEY (one) REFERENCES one NOT VALID`,
-        'DELETE FROM seeded',
-        'SELECT * FROM seeded',
-      ],
-    };
-    const isSuperuser = role === 'a superuser';
-    const template = isSuperuser ? 'kept_superuser' : 'kept';
+  /** What migrations have left, what a test does, and what shows whether it has been undone. */
+  const KEPT: Record<string, [migration: string, work: string, question: string]> = {
+    'with a null of JSON, which is another one than that of SQL': [
+      "CREATE TABLE seeded (id int, data jsonb); INSERT INTO seeded VALUES (1, 'null'), (2, NULL)",
+      'UPDATE seeded SET data = NULL',
+      'SELECT id, data::text FROM seeded ORDER BY id',
+    ],
+    'in a table that others inherit from': [
+      'CREATE TABLE seeded (id int); CREATE TABLE child () INHERITS (seeded); INSERT INTO seeded VALUES (1); INSERT INTO child VALUES (2)',
+      'INSERT INTO child VALUES (3)',
+      'SELECT tableoid::regclass::text, id FROM seeded ORDER BY id',
+    ],
+    'in a table with partitions': [
+      'CREATE TABLE seeded (id int) PARTITION BY LIST (id); CREATE TABLE part PARTITION OF seeded FOR VALUES IN (1, 2); INSERT INTO seeded VALUES (1)',
+      'INSERT INTO seeded VALUES (2)',
+      'SELECT * FROM seeded',
+    ],
+    'with a generated column and an id that is always generated': [
+      'CREATE TABLE seeded (id int GENERATED ALWAYS AS IDENTITY, twice int GENERATED ALWAYS AS (id * 2) STORED); INSERT INTO seeded DEFAULT VALUES',
+      'INSERT INTO seeded DEFAULT VALUES',
+      'SELECT * FROM seeded',
+    ],
+    'in tables that refer to each other': [
+      `CREATE TABLE one (id int PRIMARY KEY, other int); CREATE TABLE other (id int PRIMARY KEY, one int REFERENCES one);
+       ALTER TABLE one ADD CONSTRAINT back FOREIGN KEY (other) REFERENCES other; INSERT INTO one VALUES (1);
+       INSERT INTO other VALUES (2, 1); UPDATE one SET other = 2`,
+      'UPDATE one SET other = NULL',
+      'SELECT other, condeferrable FROM one, pg_constraint WHERE conname = $$back$$',
+    ],
+    'at the position of a sequence that a migration has restarted': [
+      'CREATE TABLE seeded (id serial); ALTER SEQUENCE seeded_id_seq RESTART WITH 1000',
+      'INSERT INTO seeded DEFAULT VALUES',
+      'SELECT last_value, is_called FROM seeded_id_seq',
+    ],
+    'without what a trigger adds to it': [
+      `CREATE TABLE seeded (id int); CREATE TABLE log (id int);
+       CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO log VALUES (NEW.id); RETURN NEW; END';
+       CREATE TRIGGER noted AFTER INSERT ON seeded FOR EACH ROW EXECUTE FUNCTION noted();
+       INSERT INTO seeded VALUES (1); TRUNCATE log`,
+      'INSERT INTO seeded VALUES (2)',
+      'SELECT (SELECT count(*)::int FROM log) AS logged, tgenabled FROM pg_trigger WHERE tgname = $$noted$$',
+    ],
+    'where a guard refuses who has no token': [
+      `CREATE TABLE seeded (id int PRIMARY KEY, fence bigint NOT NULL DEFAULT 0); INSERT INTO seeded VALUES (1, 0);
+       CREATE TRIGGER zzz_fenced_lock_guard BEFORE INSERT OR UPDATE OR DELETE ON seeded
+         FOR EACH ROW EXECUTE FUNCTION fenced_lock.guard('fence', 'require');
+       CREATE TRIGGER zzz_fenced_lock_guard_truncate BEFORE TRUNCATE ON seeded
+         FOR EACH STATEMENT EXECUTE FUNCTION fenced_lock.guard_truncate('require')`,
+      'SELECT',
+      'SELECT seeded.*, guarded.table_id::regclass::text FROM seeded, fenced_lock.guards() AS guarded',
+    ],
+  };
+  /** Only a superuser can keep Postgres from checking these rows. */
+  const OF_A_SUPERUSER: typeof KEPT = {
+    'with rows older than a foreign key that they violate': [
+      `CREATE TABLE one (id int PRIMARY KEY); CREATE TABLE seeded (one int); INSERT INTO seeded VALUES (1);
+       ALTER TABLE seeded ADD FOREIGN KEY (one) REFERENCES one NOT VALID`,
+      'DELETE FROM seeded',
+      'SELECT * FROM seeded',
+    ],
+  };
 
-    async function create(database: string, options = ''): Promise<string> {
-      const url = Object.assign(new URL(servers.databaseUrl), { pathname: database });
-      if (!isSuperuser) url.username = 'kept_owner';
-      await query(servers.databaseUrl, `CREATE DATABASE ${database} OWNER ${url.username} ${options}`);
-      return url.href;
-    }
-
-    beforeAll(async () => {
-      if (!isSuperuser) await query(servers.databaseUrl, 'CREATE ROLE kept_owner LOGIN');
-      const migration = readFileSync('prisma/migrations/20261101000000_fenced_lock/migration.sql', 'utf8');
-      await query(await create(template), migration);
+  test.each([
+    ['a superuser', 'postgres', { ...KEPT, ...OF_A_SUPERUSER }],
+    ['the owner of the tables', 'kept_owner', KEPT],
+  ])('keep for %s what the migrations have left', async (_, role, kept) => {
+    await query(servers.databaseUrl, 'CREATE ROLE kept_owner LOGIN').catch(() => {});
+    const url = Object.assign(new URL(servers.databaseUrl), { pathname: `kept_by_${role}`, username: role });
+    await query(servers.databaseUrl, `CREATE DATABASE kept_by_${role} OWNER ${role}`);
+    await query(url.href, readFileSync('prisma/migrations/20261101000000_fenced_lock/migration.sql', 'utf8'));
+    // Each in a schema of its own: they use the same names.
+    const cases = Object.entries(kept).map(([name, [migration, work, question]], index) => {
+      const own = new URL(url);
+      own.searchParams.set('options', `-c search_path=case_${index}`);
+      return { name, schema: `case_${index}`, url: own.href, migration, work, question };
     });
-
-    test.each(Object.entries({ ...ALL, ...(isSuperuser && OF_A_SUPERUSER) }))(
-      '%s',
-      async (_, [migration, work, question]) => {
-        const url = await create(`kept_${randomUUID().replaceAll('-', '')}`, `TEMPLATE ${template}`);
-        await query(url, migration);
-        await makeTemplate(url);
-        const before = await query(url, question);
-        await query(url, work);
-        await query(url, 'SELECT fenced_lock_test.empty()');
-        expect(await query(url, question)).toEqual(before);
-      },
-    );
+    const look = async () => {
+      const found = await Promise.all(cases.map(async ({ name, url, question }) => [name, await query(url, question)]));
+      return Object.fromEntries(found);
+    };
+    for (const { schema, url, migration } of cases) await query(url, `CREATE SCHEMA ${schema}; ${migration}`);
+    await makeTemplate(url.href);
+    const before = await look();
+    for (const { url, work } of cases) await query(url, work);
+    await query(url.href, 'SELECT fenced_lock_test.empty()');
+    expect(await look()).toEqual(before);
   });
 
   test('give each call of another process of the run a database and names in Redis of its own', async () => {
@@ -329,12 +310,6 @@ describe('servers that cannot be had as wanted', () => {
     });
   });
 
-  test('a setting that PostgreSQL does not know is an error with the words of its log', async () => {
-    for (const name of ['DATABASE_URL', 'REDIS_URL']) vi.stubEnv(name, '');
-    const settings = { no_such_thing: '1' };
-    await expect(testServers({ settings })).rejects.toThrow('unrecognized configuration parameter');
-  });
-
   test('name a way to a Redis, and its emulator is used only if that is allowed', async () => {
     for (const name of ['DATABASE_URL', 'REDIS_URL']) vi.stubEnv(name, '');
     vi.stubEnv('PATH', '/nowhere');
@@ -357,7 +332,7 @@ describe('servers that cannot be had as wanted', () => {
     // A project without any packages.
     vi.spyOn(process, 'cwd').mockReturnValue(tmpdir());
     const postgres = await startPostgres({ settings: { fsync: 'off' } });
-    expect(postgres).toMatchObject({ kind: 'PATH', supervised: true });
+    expect(postgres).toMatchObject({ kind: 'PATH' });
     expect(await query(postgres.url, 'SHOW server_version')).toEqual([
       { server_version: expect.stringMatching(/^\d/) },
     ]);

@@ -1,25 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../../eventually.js';
 import { askServer, type RedisServer } from '../../servers/index.js';
-import { type Fault, lasting } from '../fault.js';
+import { type Fault, lasting, sudden } from '../fault.js';
 import type { Stage } from '../servers-and-workers.js';
 
 const HEALS_WITHIN = { within: 25_000, every: 50 };
 
 /** To groups in which a node takes over from another one, at the node that has the keys of the workload. */
 export const FAILOVERS: readonly Fault[] = [
-  {
-    name: 'master killed, and back when another one has taken over',
-    place: 'redis',
-    async strike(stage) {
-      const old = await owner(stage);
-      await old.killHard();
-      await takenOver(stage, old);
-      await old.start();
-      await whole(stage);
-      return true;
-    },
-  },
+  sudden('master killed, and back when another one has taken over', 'redis', async (stage) => {
+    const old = await owner(stage);
+    await old.killHard();
+    await takenOver(stage, old);
+    await old.start();
+    await whole(stage);
+  }),
   {
     name: 'master frozen, thawed when another one has taken over',
     place: 'redis',
@@ -37,17 +32,12 @@ export const FAILOVERS: readonly Fault[] = [
       return answersAsMaster || stage.group.site.kind === 'cluster';
     },
   },
-  {
-    name: 'failover by an operator',
-    place: 'redis',
-    async strike(stage) {
-      const old = await owner(stage);
-      await stage.failovers.failOver(stage.leaseName);
-      await takenOver(stage, old);
-      await whole(stage);
-      return true;
-    },
-  },
+  sudden('failover by an operator', 'redis', async (stage) => {
+    const old = await owner(stage);
+    await stage.failovers.failOver(stage.leaseName);
+    await takenOver(stage, old);
+    await whole(stage);
+  }),
   {
     name: 'one worker cut off from the master',
     place: 'redis line',
@@ -59,14 +49,9 @@ export const FAILOVERS: readonly Fault[] = [
       return true;
     },
   },
-  {
-    name: "one worker's connections to the master reset",
-    place: 'redis line',
-    async strike(stage, { lines }) {
-      lines.toNode(await owner(stage)).reset();
-      return true;
-    },
-  },
+  sudden("one worker's connections to the master reset", 'redis line', async (stage, { lines }) =>
+    lines.toNode(await owner(stage)).reset(),
+  ),
   lasting(
     'one worker slow to all nodes',
     'redis line',
@@ -80,15 +65,10 @@ export const FAILOVERS: readonly Fault[] = [
 ];
 
 /** To a Cluster alone. */
-export const RESHARDING: Fault = {
-  name: 'the slot moved to another master',
-  place: 'redis',
-  async strike(stage) {
-    await stage.cluster.reshard(stage.leaseName);
-    await whole(stage);
-    return true;
-  },
-};
+export const RESHARDING = sudden('the slot moved to another master', 'redis', async (stage) => {
+  await stage.cluster.reshard(stage.leaseName);
+  await whole(stage);
+});
 
 function owner({ failovers, leaseName }: Stage): Promise<RedisServer> {
   return eventually('somebody has the keys', () => failovers.ownerOf(leaseName).catch(() => undefined), HEALS_WITHIN);

@@ -69,16 +69,11 @@ function refusal({ name, place, of }: Line): Fault {
 }
 
 function lateness({ name, place, of }: Line): Fault {
-  return {
-    name: `${name} with replies later than every timeout`,
-    place,
-    async strike(_, { lines }) {
-      of(lines).latency(BEYOND_EVERY_TIMEOUT, 'toClient');
-      await sleep(BEYOND_EVERY_TIMEOUT);
-      of(lines).latency(0);
-      return true;
-    },
-  };
+  return sudden(`${name} with replies later than every timeout`, place, async (_, { lines }) => {
+    of(lines).latency(BEYOND_EVERY_TIMEOUT, 'toClient');
+    await sleep(BEYOND_EVERY_TIMEOUT);
+    of(lines).latency(0);
+  });
 }
 
 /** `quiet`: how long nothing more comes over this line. */

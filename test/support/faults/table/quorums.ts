@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { askServer } from '../../servers/index.js';
 import { type Fault, lasting, sudden } from '../fault.js';
 import type { Stage } from '../servers-and-workers.js';
@@ -39,16 +38,12 @@ function majority({ group: { nodes } }: Stage) {
 }
 
 function restart(name: string, some: typeof minority): Fault {
-  return {
+  return lasting(
     name,
-    place: 'redis',
-    async strike(stage, _, ms) {
-      await Promise.all(some(stage).map((node) => node.killHard()));
-      await sleep(ms);
-      await Promise.all(some(stage).map((node) => node.start()));
-      return true;
-    },
-  };
+    'redis',
+    (stage) => Promise.all(some(stage).map((node) => node.killHard())),
+    (stage) => Promise.all(some(stage).map((node) => node.start())),
+  );
 }
 
 function freeze(name: string, some: typeof minority): Fault {

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../../eventually.js';
 import { type Fault, lasting, sudden } from '../fault.js';
 import type { Stage } from '../servers-and-workers.js';
@@ -12,16 +11,12 @@ export const REDIS: readonly Fault[] = [
   command('SCRIPT', 'FLUSH'),
   command('CLIENT', 'KILL', 'TYPE', 'pubsub'),
   command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'),
-  {
-    name: 'Redis killed and restarted empty',
-    place: 'redis',
-    async strike({ redis }, _, ms) {
-      await redis.killHard();
-      await sleep(ms / 4);
-      await redis.start();
-      return true;
-    },
-  },
+  lasting(
+    'Redis killed and restarted empty',
+    'redis',
+    ({ redis }) => redis.killHard(),
+    ({ redis }) => redis.start(),
+  ),
   lasting(
     'Redis frozen',
     'redis',
@@ -41,16 +36,12 @@ export const REDIS: readonly Fault[] = [
 export const POSTGRES: readonly Fault[] = [
   sudden('every backend terminated', 'postgres', endBackends),
   sudden('Postgres restarted at once', 'postgres', ({ postgres }) => postgres.restart()),
-  {
-    name: 'Postgres crashed',
-    place: 'postgres',
-    async strike({ postgres }, _, ms) {
-      await postgres.killHard();
-      await sleep(ms / 2);
-      await postgres.start();
-      return true;
-    },
-  },
+  lasting(
+    'Postgres crashed',
+    'postgres',
+    ({ postgres }) => postgres.killHard(),
+    ({ postgres }) => postgres.start(),
+  ),
   lasting(
     'Postgres frozen',
     'postgres',

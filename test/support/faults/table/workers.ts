@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Fault, lasting, sudden } from '../fault.js';
 
 const HOUR = 3_600_000;
@@ -23,15 +22,12 @@ export const WORKERS: readonly Fault[] = [
     await actor.die();
     await actor.enter();
   }),
-  {
-    name: 'event loop stalled',
-    place: 'worker',
-    async strike(_, actor, ms) {
-      actor.tell({ type: 'stall', ms });
-      await sleep(ms);
-      return true;
-    },
-  },
+  lasting(
+    'event loop stalled',
+    'worker',
+    (_, actor, ms) => actor.tell({ type: 'stall', ms }),
+    () => {},
+  ),
   moved('wall clock an hour ahead', HOUR),
   moved('wall clock an hour behind', -HOUR),
 ];

@@ -11,16 +11,19 @@ import { TIMES } from './way.js';
 /** The extended client, as an application has it. */
 export type LockingClient = ReturnType<typeof lockingClient>;
 
-export type Fairness = NonNullable<FencedLockOptions['fairness']>;
-export type Wake = NonNullable<FencedLockOptions['wake']>;
-
-/** What all clients of one process share. */
-export interface Means {
-  readonly site: Site;
-  readonly fairness: Fairness;
-  readonly wake: Wake;
+/** Of what kind the clients of one process are. */
+export interface Kind {
+  readonly fairness: NonNullable<FencedLockOptions['fairness']>;
+  readonly wake: NonNullable<FencedLockOptions['wake']>;
+  /** Whether its table has the column of a fence. */
   readonly fenced: boolean;
+  /** Whether its adapter has a pool of pg. */
   readonly pooled: boolean;
+}
+
+/** What they share. */
+export interface Means extends Kind {
+  readonly site: Site;
   onEvent(type: string): void;
 }
 

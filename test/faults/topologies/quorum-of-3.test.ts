@@ -1,3 +1,0 @@
-import { describeTopology } from '../suite.js';
-
-describeTopology('quorum of 3');
