@@ -25,9 +25,7 @@ describeWithShop('a release', () => {
 
   test('that failed is sent again, and nobody waits for the rest of a long lease', async () => {
     const [contender, key] = [direct(), someKey()];
-    // Nothing is kept back until there is a connection again: it fails at once.
-    const holder = throughProxy(stage(), { redis: { enableOfflineQueue: false, lazyConnect: true } });
-    await holder.redis.connect();
+    const holder = throughProxy(stage(), { commandTimeout: 100 });
     const turn = await holder.acquire(key);
     const { turn: next } = await asleep(contender, key);
     const closed = new Promise((resolve) => holder.redis.once('close', resolve));
@@ -45,11 +43,7 @@ describeWithShop('a release', () => {
   });
 
   test('that failed is sent once more when the room closes, and closing does not wait for another try', async () => {
-    const [key, holder] = [
-      someKey(),
-      throughProxy(stage(), { redis: { enableOfflineQueue: false, lazyConnect: true } }),
-    ];
-    await holder.redis.connect();
+    const [key, holder] = [someKey(), throughProxy(stage(), { commandTimeout: 100 })];
     const turn = await holder.acquire(key);
     const closed = new Promise((resolve) => holder.redis.once('close', resolve));
     await stage().proxy.refuse();
