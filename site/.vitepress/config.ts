@@ -150,7 +150,7 @@ export default defineConfig({
     },
   },
   vite: {
-    plugins: [llmstxt({ description: DESCRIPTION }), VUE_OF_THE_SITE],
+    plugins: [llmstxt({ description: DESCRIPTION, excludeIndexPage: false }), VUE_OF_THE_SITE],
   },
   themeConfig: {
     search: { provider: 'local' },
