@@ -224,6 +224,7 @@ export class KeyQueue {
         return this.#passOn(kept, 'lease', true);
       }
       if (isKept) this.#dependencies.releases.send(claim);
+      else this.#dependencies.releases.yielded(claim);
     } catch (error) {
       this.#dependencies.emit({ type: 'look-failed', key: this.key, error });
       this.#dependencies.releases.send(claim);

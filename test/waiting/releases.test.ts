@@ -89,4 +89,20 @@ describeWithShop('a release', () => {
     await holder.room.close();
     expect(holder.redis.listenerCount('ready')).toBe(listeners);
   });
+
+  test('in which a holder yielded, and that a server has forgotten, is sent again as well', async () => {
+    const [key, contender] = [someKey(), direct()];
+    const holder = throughProxy(stage(), { passOnAfter: 0 });
+    const turn = await holder.acquire(key);
+    const next = holder.acquire(key);
+    const { turn: contended } = await asleep(contender, key);
+    await holder.release(turn);
+    await contender.release(await contended);
+    await holder.release(await next);
+    await holder.store.released.reach(1);
+    await stage().admin.set(leaseName(key), turn.lease.holder, 'PX', 60_000);
+    stage().proxy.reset();
+    await holder.store.released.reach(3);
+    await expectFree(stage(), key);
+  });
 });
