@@ -38,7 +38,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
     'docs/versioning.md',
   ],
   Judge: ['docs/correctness.md', 'docs/benchmarks.md', 'docs/architecture.md', 'CHANGELOG.md', 'SECURITY.md'],
-  Decisions: ['docs/decisions/'],
+  Decisions: ['docs/decisions/README.md', 'docs/decisions/'],
   Examples: ['examples/'],
 };
 
