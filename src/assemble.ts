@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { nearest } from './base/checks.js';
-import { InvalidOptionError } from './base/errors.js';
+import { ensure, nearest } from './base/checks.js';
 import { type Emit, emitOf, toEmit } from './base/events.js';
 import type { Observed } from './call/observed.js';
-import { look } from './call/operators.js';
+import { list } from './call/operators.js';
 import type { Query } from './database/database.js';
 import { Fencing } from './fencing/fencing.js';
 import { DEFAULTS, type RedisLike, type ResolvedOptions } from './options/options.js';
@@ -48,7 +47,7 @@ export function assembleLocks(options: ResolvedOptions, lookout: Query) {
   const renewal = new Renewal(store);
   const room = new WaitingRoom(store, renewal, emit, { ...options, ...pollDelayOf(options) });
   const observed: Observed = {
-    look: (recent) => look(store, lookout, recent),
+    look: (recent) => list(store, lookout, recent),
     callers: () => room.waitingByKey(),
     query: lookout,
     redis: options.redis,
@@ -112,21 +111,14 @@ function fencingOf(client: PrismaInternals, { fenceField, models }: ResolvedOpti
     schema[model]?.fields.some(({ name, type }) => name === fenceField && type === 'BigInt'),
   );
   for (const model of models ?? []) {
-    if (!names.includes(model)) {
-      const meant = nearest(model, names);
-      const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
-      throw new InvalidOptionError('models', `names ${model}, which the schema does not have.${hint}`);
-    }
-    if (!withField.includes(model)) {
-      throw new InvalidOptionError(
-        'models',
-        `names ${model}, which has no field \`${fenceField} BigInt @default(0)\`: npx fenced-lock add-fence ${model}.`,
-      );
-    }
+    const meant = nearest(model, names);
+    const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
+    ensure(names.includes(model), 'models', `names ${model}, which the schema does not have.${hint}`);
+    const missing = `which has no field \`${fenceField} BigInt @default(0)\`: npx fenced-lock add-fence ${model}.`;
+    ensure(withField.includes(model), 'models', `names ${model}, ${missing}`);
   }
-  if (fenceField !== DEFAULTS.fenceField && withField.length === 0) {
-    throw new InvalidOptionError('fenceField', `is ${fenceField}, which no model has as a field of type BigInt.`);
-  }
+  const isUsed = fenceField === DEFAULTS.fenceField || withField.length > 0;
+  ensure(isUsed, 'fenceField', `is ${fenceField}, which no model has as a field of type BigInt.`);
   const fenced = models ?? withField;
   const declared = declarationsOf(client);
   for (const model of fenced) checkFence(model, fenceField, declared(model, fenceField), models !== undefined);
@@ -138,17 +130,15 @@ function checkFence(model: string, field: string, declared: string | undefined, 
   // The schema of this client is not known.
   if (declared === undefined) return;
   const right = `\`${field} BigInt @default(0)\``;
-  if (/^\w+(?:\?|\[\])/.test(declared)) {
-    throw new InvalidOptionError(
-      `${model}.${field}`,
-      `may be NULL, or is a list: writes would pass over rows without a fence. Set the NULLs to 0, and make it ${right}.`,
-    );
-  }
-  if (!isNamed && !declared.includes('@default')) {
-    throw new InvalidOptionError(
-      `${model}.${field}`,
-      'has no default, so it may be a field of the application, whose values a lock would overwrite. If it is the fence, ' +
-        `make it ${right}. If it is not, name the fenced models in \`models\`, or another \`fenceField\`.`,
-    );
-  }
+  ensure(
+    !/^\w+(?:\?|\[\])/.test(declared),
+    `${model}.${field}`,
+    `may be NULL, or is a list: writes would pass over rows without a fence. Set the NULLs to 0, and make it ${right}.`,
+  );
+  ensure(
+    isNamed || declared.includes('@default'),
+    `${model}.${field}`,
+    'has no default, so it may be a field of the application, whose values a lock would overwrite. If it is the fence, ' +
+      `make it ${right}. If it is not, name the fenced models in \`models\`, or another \`fenceField\`.`,
+  );
 }

@@ -5,9 +5,8 @@ import type { Emit } from './base/events.js';
 import { heldKey, holds } from './base/held-keys.js';
 import { type LockHandle, lock } from './call/handle.js';
 import { history, type LockHistory } from './call/history.js';
-import { RunningHooks } from './call/hooks.js';
 import { whereAnswered } from './call/installed.js';
-import type { Lock, Work } from './call/lock.js';
+import { type Lock, RunningHooks, type Work } from './call/lock.js';
 import { type OnceResult, oncePer } from './call/once-per.js';
 import { inspect, type LockState, list, take } from './call/operators.js';
 import type { LockCall, Parts } from './call/parts.js';
@@ -86,6 +85,7 @@ export interface Ports {
 export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Ports) {
   const { store, room, renewal, database, lookout, resolve, disconnect } = ports;
   const { roomId, fencing, emit } = ports;
+  const defaults = resolve(NONE);
   const [handles, hooks]: [Parts['handles'], RunningHooks] = [new Set(), new RunningHooks()];
   const parts: Parts = { name, room, roomId, handles, hooks, fencing, lookout, emit };
   /** `last` runs at the end, while calls are still turned away. */
@@ -119,7 +119,7 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
   const rescue = (key?: string) => whereAnswered(database.rescue, database, key);
   const check = (self: unknown, method: string, keys: readonly string[], given: LockOptions): LockCall<object> => {
     const on = ports.calledOn(self, method, keys[0]);
-    const options = resolve(given);
+    const options = given === NONE ? defaults : resolve(given);
     // The search of the call stack costs as much as the rest of this function.
     const mayBeInside = options.nested === 'throw' && on.database.mayBeInsideTransaction?.() !== false;
     if (mayBeInside && heldKey() === undefined) refuseInsideTransaction(method, keys[0]);
@@ -256,7 +256,7 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
         const checked = checkKey(key);
         const checkedSeen = checkSeen(seen);
         refuseInsideLock('$locks.forceRelease', holds(checked) ? checked : undefined);
-        const taken = await take(parts, store, database, checked, resolve(NONE), checkedSeen);
+        const taken = await take(parts, store, database, checked, defaults, checkedSeen);
         return taken !== undefined && (taken.leaseTaken || taken.ended.length > 0);
       },
       /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */

@@ -19,6 +19,16 @@ export function drawn({ rows, chart }: Table): string {
   return Plot.plot({ ...plot, document, width: WIDTH }).outerHTML;
 }
 
+/** A chart as a file of its own, on white, because a page may be dark. */
+export function asSvg(table: Table): string | undefined {
+  const svg = drawn(table);
+  if (svg === '') return undefined;
+  const [start = ''] = /<svg[^>]*>/.exec(svg) ?? [];
+  const title = table.title.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+  const own = start.replace('<svg', '<svg xmlns="http://www.w3.org/2000/svg" color="#222"');
+  return svg.replace(start, `${own}<title>${title}</title><rect width="100%" height="100%" fill="#fff"/>`);
+}
+
 function isDrawable(value: Cell | undefined, { logarithmic }: Chart): boolean {
   return typeof value === 'number' && Number.isFinite(value) && (logarithmic !== true || value > 0);
 }

@@ -57,7 +57,6 @@ const verbs = {
       const held = await room.enter(KEY, {
         options: { leaseTime: TIME, renew: true, waitTime: TIME, signal: undefined },
         deadline: new Deadline(TIME),
-        mayShare: false,
         preopen: {
           open: () => {
             offered = stamp();

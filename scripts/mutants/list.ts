@@ -317,8 +317,8 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/call/with-lock.ts',
     change: [
       [
-        '          leases.pass((next, lease) => (next instanceof LockRequest ? next.chain(database, lease) : undefined)),',
-        '          leases.release() as undefined,',
+        '          turn.pass((next, lease) => (next instanceof LockRequest ? next.chain(database, lease) : undefined)),',
+        '          turn.end() as undefined,',
       ],
     ],
     tests: ['test/promises/g3-outcome'],
@@ -328,7 +328,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'given back while the successor works',
     file: 'src/waiting/key-queue.ts',
-    change: [["        if (this.#turns === 0) this.#passOn(lease, 'lease');", "        this.#passOn(lease, 'lease');"]],
+    change: [["    if (this.#turns === 0) this.#passOn(lease, 'lease');", "    this.#passOn(lease, 'lease');"]],
     tests: ['test/call/chain', 'test/waiting/hand-over'],
     why: 'Another process would have the key beside it.',
   },
@@ -400,7 +400,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'connection held while a look has no answer',
     file: 'src/call/with-lock.ts',
-    change: [['    this.#timer = after(openTime, () => this.discard());\n', '']],
+    change: [['const timer = after(openTime, () => this.discard());', 'const timer = after(openTime, () => {});']],
     tests: ['test/promises/g4-waiting'],
     why: 'Those who wait would take the pool from those who work.',
   },

@@ -20,7 +20,6 @@ export default {
     'src/redis/names.ts',
     'src/redis/topology/slot.ts',
     'src/stores/memory.ts',
-    'src/stores/memory-leases.ts',
   ],
   mutator: { excludedMutations: ['StringLiteral'] },
   ignoreStatic: true,

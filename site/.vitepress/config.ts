@@ -38,7 +38,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
     'docs/versioning.md',
   ],
   Judge: ['docs/correctness.md', 'docs/benchmarks.md', 'docs/architecture.md', 'CHANGELOG.md', 'SECURITY.md'],
-  Decisions: ['docs/decisions/'],
+  Decisions: ['docs/decisions/README.md', 'docs/decisions/'],
   Examples: ['examples/'],
 };
 
@@ -150,7 +150,7 @@ export default defineConfig({
     },
   },
   vite: {
-    plugins: [llmstxt({ description: DESCRIPTION }), VUE_OF_THE_SITE],
+    plugins: [llmstxt({ description: DESCRIPTION, excludeIndexPage: false }), VUE_OF_THE_SITE],
   },
   themeConfig: {
     search: { provider: 'local' },

@@ -1,4 +1,4 @@
-import { type Channel, channel } from 'node:diagnostics_channel';
+import { channel } from 'node:diagnostics_channel';
 import { now } from './clock.js';
 import { quoted, reason, shown, tryRead } from './errors.js';
 
@@ -51,26 +51,9 @@ export function emitOf(node: number, emit: Emit): Emit {
   return (event) => emit(event.type === 'subscriber-down' ? { ...event, node } : event);
 }
 
-// Held here: a channel that nobody holds is forgotten, with its subscribers.
-const EVENTS: { readonly [Type in FencedLockEvent['type']]: Channel } = {
-  'look-failed': channel('fenced-lock:look-failed'),
-  'postgres-unavailable': channel('fenced-lock:postgres-unavailable'),
-  'release-failed': channel('fenced-lock:release-failed'),
-  'lease-lost': channel('fenced-lock:lease-lost'),
-  'subscriber-down': channel('fenced-lock:subscriber-down'),
-  'redis-passed-by': channel('fenced-lock:redis-passed-by'),
-  'redis-back': channel('fenced-lock:redis-back'),
-  'node-down': channel('fenced-lock:node-down'),
-  'node-back': channel('fenced-lock:node-back'),
-  'backend-ended': channel('fenced-lock:backend-ended'),
-  'commit-resolved': channel('fenced-lock:commit-resolved'),
-  'hook-failed': channel('fenced-lock:hook-failed'),
-};
-
 /** For whoever listens to the channel of the event. */
 export function publishEvent(event: FencedLockEvent): void {
-  const channel = EVENTS[event.type];
-  if (channel.hasSubscribers) channel.publish(event);
+  channel(`fenced-lock:${event.type}`).publish(event);
 }
 
 /** Catches errors of the listener: they must not affect a transaction. */

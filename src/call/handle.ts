@@ -9,9 +9,8 @@ import type { HandleState, ResolvedLockOptions, TransactionOptions } from '../op
 import { resolveTransactionOptions } from '../options/resolve.js';
 import { fencedTransaction } from '../transaction/transaction.js';
 import type { LeaseUser } from '../waiting/lease.js';
-import { type LeaseSet, withOthers } from '../waiting/lease-set.js';
-import { CallHooks } from './hooks.js';
-import type { HookName, Lock, Work } from './lock.js';
+import { type Turn, withOthers } from '../waiting/turn.js';
+import { CallHooks, type HookName, type Lock, type Work } from './lock.js';
 import { type LockCall, type Parts, traced } from './parts.js';
 import { register } from './register.js';
 import { workOf } from './work.js';
@@ -67,25 +66,25 @@ async function take<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHandle<Tx
   const { keys, options, trace } = call;
   refuseNestedCall(keys, options.nested);
   const deadline = new Deadline(options.waitTime);
-  const request = { options, deadline, mayShare: false };
+  const request = { options, deadline, preopen: undefined };
   const enter = () => parts.room.enter(keys[0] as string, request);
   const first = await (trace ? trace.wait(enter) : enter());
-  const leases = await withOthers(first, parts.room, keys, request);
-  trace?.had(leases);
+  const turn = await withOthers(first, parts.room, keys, request);
+  trace?.had(turn);
   try {
-    const tokens = await register(parts, call, leases, deadline);
-    parts.room.throwIfClosing(leases.key);
-    return opened(parts, call, leases, tokens);
+    const tokens = await register(parts, call, turn, deadline);
+    parts.room.throwIfClosing(turn.key);
+    return opened(parts, call, turn, tokens);
   } catch (error) {
-    leases.release();
+    turn.end();
     trace?.released();
     throw error;
   }
 }
 
 /** The handle of a token that is registered: open until it is released. */
-export function opened<Tx>(parts: Parts, call: LockCall<Tx>, leases: LeaseSet, tokens: readonly bigint[]): Handle<Tx> {
-  const handle = new Handle(parts, call, leases, tokens);
+export function opened<Tx>(parts: Parts, call: LockCall<Tx>, turn: Turn, tokens: readonly bigint[]): Handle<Tx> {
+  const handle = new Handle(parts, call, turn, tokens);
   parts.handles.add(handle);
   return handle;
 }
@@ -95,7 +94,7 @@ class Handle<Tx> implements LockHandle<Tx> {
   readonly token: bigint;
   readonly #parts: Parts;
   readonly #defaults: ResolvedLockOptions;
-  readonly #leases: LeaseSet;
+  readonly #turn: Turn;
   readonly #tokens: readonly bigint[];
   readonly #abort = new LazyAbort();
   readonly #user: LeaseUser;
@@ -109,23 +108,23 @@ class Handle<Tx> implements LockHandle<Tx> {
   /** Why it was released, if that was not its owner. */
   #closedBy: ClosedError | undefined;
 
-  constructor(parts: Parts, call: LockCall<Tx>, leases: LeaseSet, tokens: readonly bigint[]) {
+  constructor(parts: Parts, call: LockCall<Tx>, turn: Turn, tokens: readonly bigint[]) {
     const { options } = call;
     this.#parts = parts;
     this.#call = call;
     // The caller's signal only ends the waiting for the lock.
     this.#defaults = { ...options, signal: undefined };
-    this.#leases = leases;
+    this.#turn = turn;
     this.#tokens = tokens;
-    this.keys = leases.keys;
+    this.keys = turn.keys;
     this.token = tokens.at(-1) as bigint;
     this.#user = { lost: (loss) => this.#onLoss(loss), beat: () => this.#touch() };
-    leases.attach(this.#user);
-    if (leases.loss) this.#onLoss(leases.loss);
+    turn.attach(this.#user);
+    if (turn.loss) this.#onLoss(turn.loss);
   }
 
   get key(): string {
-    return this.#leases.key;
+    return this.#turn.key;
   }
 
   get signal(): AbortSignal {
@@ -133,7 +132,7 @@ class Handle<Tx> implements LockHandle<Tx> {
   }
 
   remaining(): number {
-    return this.#released ? 0 : Math.floor(this.#leases.remaining);
+    return this.#released ? 0 : Math.floor(this.#turn.remaining);
   }
 
   async $transaction<R>(fn: Work<Tx, R>, given: TransactionOptions = {}): Promise<R> {
@@ -141,7 +140,7 @@ class Handle<Tx> implements LockHandle<Tx> {
     const options = resolveTransactionOptions(given, this.#defaults);
     refuseNestedCall(this.keys, options.nested);
     if (this.#released) throw this.#closedBy ?? new ClosedError(RELEASED, { key: this.key });
-    if (this.#leases.loss) throw this.#leases.loss;
+    if (this.#turn.loss) throw this.#turn.loss;
     const before = this.#last;
     const hooks = new CallHooks({ parts: this.#parts, key: this.key, hookErrors: options.hookErrors });
     const call = { ...this.#call, options, trace: undefined };
@@ -175,8 +174,8 @@ class Handle<Tx> implements LockHandle<Tx> {
   }
 
   toJSON(): HandleState {
-    this.#leases.show();
-    const { holders, leaseTime } = this.#leases;
+    this.#turn.show();
+    const { holders, leaseTime } = this.#turn;
     return { keys: this.keys, tokens: this.#tokens.map(String), holders, leaseTime };
   }
 
@@ -189,12 +188,12 @@ class Handle<Tx> implements LockHandle<Tx> {
     if ((await within(abort.race(before), waitTime).finally(unfollow)) === OVERDUE) {
       throw new LockTimeoutError(this.key, `${waitTime} ms, because of another transaction of this handle`);
     }
-    if (this.#leases.loss) throw this.#leases.loss;
+    if (this.#turn.loss) throw this.#turn.loss;
     try {
       return await fencedTransaction<Tx, R>({
         parts: this.#parts,
         database: call.database,
-        leases: this.#leases,
+        leases: this.#turn,
         options,
         deadline,
         abort,
@@ -207,7 +206,7 @@ class Handle<Tx> implements LockHandle<Tx> {
       // Postgres has admitted another holder, or the handle was resumed elsewhere: the lease is worth nothing any more. The
       // function may have thrown the same error of another handle.
       const isOwn = error instanceof StaleTokenError && this.#tokens.includes(error.token);
-      if (isOwn && error.model === undefined) this.#leases.lose(error);
+      if (isOwn && error.model === undefined) this.#turn.lose(error);
       throw error;
     }
   }
@@ -219,7 +218,7 @@ class Handle<Tx> implements LockHandle<Tx> {
   #touch(): void {
     if (now() < this.#touchAt) return;
     this.#touchAt = now() + TOUCH_EVERY;
-    const values = [this.keys, this.#leases.holders, this.#tokens.map(String)].map((all) => JSON.stringify(all));
+    const values = [this.keys, this.#turn.holders, this.#tokens.map(String)].map((all) => JSON.stringify(all));
     this.#call.database.rescue(TOUCH, values).catch(() => {
       this.#touchAt = now() + TOUCH_AGAIN;
     });
@@ -239,13 +238,13 @@ class Handle<Tx> implements LockHandle<Tx> {
    */
   async #untilTransferred(): Promise<void> {
     const deadline = new Deadline(TRANSFER_TIME);
-    while (!deadline.passed && !(await this.#leases.look())) await sleep(TRANSFER_PAUSE);
+    while (!deadline.passed && !(await this.#turn.look())) await sleep(TRANSFER_PAUSE);
   }
 
   #end(): void {
     // The lease may pass to the next caller of this process. Its later loss must not reach this handle.
-    this.#leases.detach(this.#user);
-    this.#leases.release();
+    this.#turn.detach(this.#user);
+    this.#turn.end();
     this.#call.trace?.released();
     this.#parts.handles.delete(this);
   }

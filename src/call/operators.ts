@@ -46,13 +46,12 @@ export async function inspect(store: LeaseStore, query: Query, key: string): Pro
   return state as LockState;
 }
 
-/** The keys that are held or waited for. */
-export async function list(store: LeaseStore, query: Query): Promise<readonly LockState[]> {
-  return await describe(await store.list().catch(unavailable()), query);
-}
-
-/** The state of the keys in use, and of those of `recent` that are not in use now. */
-export async function look(store: LeaseStore, query: Query, recent: readonly string[]): Promise<readonly LockState[]> {
+/** The keys that are held or waited for, and those of `recent` that are not. */
+export async function list(
+  store: LeaseStore,
+  query: Query,
+  recent: readonly string[] = [],
+): Promise<readonly LockState[]> {
   const inUse = await store.list().catch(unavailable());
   const seen = new Set(inUse.map(({ key }) => key));
   const idle = recent.filter((key) => !seen.has(key));

@@ -5,7 +5,7 @@ import type { Database, Query } from '../database/database.js';
 import type { LockOptions, ResolvedLockOptions } from '../options/options.js';
 import type { TransactionParts } from '../transaction/call.js';
 import type { WaitingRoom } from '../waiting/room.js';
-import type { RunningHooks } from './hooks.js';
+import type { RunningHooks } from './lock.js';
 
 /** What the calls of one extended client share. */
 export interface Parts extends TransactionParts {

@@ -15,7 +15,6 @@ export function unleased(
     key: holders.keys[0] as string,
     shared: false,
     loss: undefined,
-    checkExpiry: () => {},
     get age() {
       return ageOf();
     },

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Deadline } from '../base/clock.js';
 import { refuseNestedCall } from '../base/held-keys.js';
 import type { HandleState } from '../options/options.js';
-import { LeaseSet, type Turn } from '../waiting/lease-set.js';
+import { Turn } from '../waiting/turn.js';
 import { type LockHandle, opened } from './handle.js';
 import { type LockCall, type Parts, traced } from './parts.js';
 import { register, unleased } from './register.js';
@@ -38,9 +38,9 @@ async function takeOver<Tx>(parts: Parts, call: LockCall<Tx>, state: HandleState
       for (const one of taken) if (one.status === 'fulfilled') turns.push(one.value);
       for (const one of taken) if (one.status === 'rejected') throw one.reason;
       room.throwIfClosing(old.key);
-      const leases = new LeaseSet(turns);
-      const handle = opened(parts, call, leases, kept);
-      call.trace?.had(leases);
+      const turn = Turn.of(turns);
+      const handle = opened(parts, call, turn, kept);
+      call.trace?.had(turn);
       return handle;
     } catch (error) {
       for (const turn of turns) turn.end();

@@ -10,13 +10,17 @@ import type { NextTurn } from '../transaction/call.js';
 import { type Chained, Opening, type OpeningInput } from '../transaction/opening.js';
 import { fencedTransaction } from '../transaction/transaction.js';
 import type { Lease } from '../waiting/lease.js';
-import { LeaseSet, type Turn, withOthers } from '../waiting/lease-set.js';
-import type { LeaseRequest, Preopen, PreopenMoment } from '../waiting/request.js';
-import { CallHooks } from './hooks.js';
-import { join, joinableOf } from './joined.js';
-import type { Work } from './lock.js';
+import {
+  type LeaseRequest,
+  type Preopen,
+  type PreopenMoment,
+  type Turn,
+  type TurnUser,
+  withOthers,
+} from '../waiting/turn.js';
+import { CallHooks, type Work } from './lock.js';
 import { type LockCall, type Parts, traced } from './parts.js';
-import { workOf } from './work.js';
+import { join, joinableOf, workOf } from './work.js';
 
 /**
  * Limits of a transaction that is opened ahead of its lease. `openTime`: how long it keeps its connection without the
@@ -44,6 +48,14 @@ interface HowOpened {
   readonly evenIfWanted?: boolean;
 }
 
+/** The transaction that was opened ahead. */
+interface Ahead<Tx> {
+  readonly opening: Opening<Tx>;
+  readonly timer: Timer;
+  /** For how long it may wait for the offer, if it was opened beside the COMMIT of a holder in another process. */
+  readonly besideCommit: Deadline | undefined;
+}
+
 /** The result of `$tryWithLock`. A key that is not free is a value; every failure is an error. */
 export type TryResult<R> = { readonly acquired: true; readonly value: R } | { readonly acquired: false };
 
@@ -57,9 +69,9 @@ export function withLock<Tx, R>(parts: Parts, call: LockCall<Tx>, work: Work<Tx,
   return traced(call.operation ?? '$withLock', parts, call, (call) => {
     const request = new LockRequest(parts, call, work);
     const key = call.keys[0] as string;
-    const enter = () => parts.room.enter(key, request);
+    if (call.trace === undefined) return parts.room.enter(key, request, request);
     // Not in the async context of the wait, which ends with the turn.
-    return (call.trace ? call.trace.wait(enter) : enter()).then((turn) => request.useTurn(turn));
+    return call.trace.wait(() => parts.room.enter(key, request)).then((turn) => request.useTurn(turn));
   });
 }
 
@@ -105,17 +117,13 @@ export async function workNow<Tx, R>(
  * lately, or the key is offered to this process. If the caller has to wait, the transaction is rolled back first: a
  * waiting caller holds no connection.
  */
-class LockRequest<Tx, R> implements LeaseRequest, Preopen {
+class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   readonly deadline: Deadline;
   readonly #parts: Parts;
   readonly #call: LockCall<Tx>;
   readonly #work: Work<Tx, R>;
-  /** The transaction that was opened ahead. */
-  #opening: Opening<Tx> | undefined;
+  #ahead: Ahead<Tx> | undefined;
   #chained: Chained | undefined;
-  #timer: Timer | undefined;
-  /** For how long the transaction may wait for the offer, if it was opened beside the COMMIT of a holder in another process. */
-  #besideCommit: Deadline | undefined;
   #rollsBack = false;
 
   constructor(parts: Parts, call: LockCall<Tx>, work: Work<Tx, R>) {
@@ -124,16 +132,12 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen {
     this.#work = work;
     this.deadline = new Deadline(call.options.waitTime);
     // Not for a call that is turned away at once: it would open a connection, behind `$disconnect` too.
-    const mayEnter = call.options.signal?.aborted !== true && !parts.room.isClosing;
-    if (mayEnter && call.keys.every((key) => parts.room.isRecentlyUncontended(key))) this.open('look');
+    if (call.options.signal?.aborted) return;
+    if (call.keys.every((key) => parts.room.isRecentlyUncontended(key))) this.open('look');
   }
 
   get options(): ResolvedLockOptions {
     return this.#call.options;
-  }
-
-  get mayShare(): boolean {
-    return true;
   }
 
   get preopen(): Preopen {
@@ -144,17 +148,17 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen {
   async useTurn(first: Turn): Promise<R> {
     const { keys } = this.#call;
     try {
-      const leases = withOthers(first, this.#parts.room, keys, this);
+      const turn = keys.length > 1 ? await withOthers(first, this.#parts.room, keys, this) : first;
       const { hookErrors } = this.options;
       const hooks = new CallHooks({ parts: this.#parts, key: keys[0] as string, hookErrors });
-      return await hooks.runAfter(this.#hold(leases instanceof LeaseSet ? leases : await leases, hooks));
+      return await hooks.runAfter(this.#hold(turn, hooks));
     } catch (error) {
       throw withCaller(error);
     }
   }
 
   open(beside: PreopenMoment): void {
-    if (this.#opening) return;
+    if (this.#ahead) return;
     const { keys } = this.#call;
     const besideCommit = beside === 'commit';
     // A snapshot that is older than the other holder's COMMIT could not update the rows that it wrote. Of several keys, the
@@ -164,42 +168,49 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen {
     const { openTime, rowTime } = PREOPEN[beside];
     // Beside a COMMIT it may turn out to be of no use, so it must not take a connection that others wait for.
     const input = this.#openingInput(holders, { waitTime: rowTime, evenIfWanted: !besideCommit });
+    let opening: Opening<Tx>;
     try {
-      this.#opening = new Opening(input);
+      opening = new Opening(input);
     } catch {
       // The caller opens it again when it is its turn, and gets the error then.
       return;
     }
-    this.#timer = after(openTime, () => this.discard());
+    const timer = after(openTime, () => this.discard());
+    const ahead = { opening, timer, besideCommit: besideCommit ? new Deadline(openTime) : undefined };
+    this.#ahead = ahead;
     if (!besideCommit) return;
-    this.#besideCommit = new Deadline(openTime);
     // What Postgres has refused is of no use at the offer.
-    const opening = this.#opening;
     opening.admission.promise.catch(() => {
-      if (this.#besideCommit && this.#opening === opening) this.discard();
+      if (this.#ahead === ahead) this.discard();
     });
   }
 
   get isAdmitted(): boolean {
     // By the clock: after a pause of the process, an old offer may be read before the timer runs.
-    return this.#besideCommit?.passed === false && this.#opening?.admission.value !== undefined;
+    const { besideCommit, opening } = this.#ahead ?? {};
+    return besideCommit?.passed === false && opening?.admission.value !== undefined;
   }
 
   wait(): void {
     // What was begun at a hint is kept for a moment: the hint may have come while the look was under way.
-    if (!this.#besideCommit) this.discard();
+    if (!this.#ahead?.besideCommit) this.discard();
   }
 
   discard(): void {
-    stop(this.#timer);
-    if (this.#opening) {
-      this.#rollsBack = true;
-      void this.#opening.discard().then(() => {
-        this.#rollsBack = false;
-      });
-    }
-    this.#opening = undefined;
-    this.#besideCommit = undefined;
+    const opening = this.#notAhead();
+    if (opening === undefined) return;
+    this.#rollsBack = true;
+    void opening.discard().then(() => {
+      this.#rollsBack = false;
+    });
+  }
+
+  /** From now on, no transaction is opened ahead. Returns the one that was. */
+  #notAhead(): Opening<Tx> | undefined {
+    const { opening, timer } = this.#ahead ?? {};
+    stop(timer);
+    this.#ahead = undefined;
+    return opening;
   }
 
   /** Prepares this call to begin in one flight with the COMMIT of the previous turn, if it can. */
@@ -220,42 +231,41 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen {
    * this call has no lease of its own.
    */
   #take(shared: boolean): Opening<Tx> | undefined {
-    stop(this.#timer);
-    this.#besideCommit = undefined;
     // The next holder may end a transaction that is registered in its waiting room, as that of a former holder.
     if (shared) this.discard();
-    if (this.#chained === undefined) return this.#opening;
-    this.#opening?.discard();
+    const opening = this.#notAhead();
+    if (this.#chained === undefined) return opening;
+    opening?.discard();
     // Not in `chain`, because that runs in the async context of the previous turn.
     return new Opening(this.#openingInput([], { waitTime: BEHIND_COMMIT }), this.#chained);
   }
 
-  /** Runs the work under the leases, then releases them. */
-  async #hold(leases: LeaseSet, hooks: CallHooks): Promise<R> {
+  /** Runs the work in the turn, then ends it. */
+  async #hold(turn: Turn, hooks: CallHooks): Promise<R> {
     const call = this.#call;
     const { database, trace } = call;
     const abort = new LazyAbort();
-    trace?.had(leases);
+    trace?.had(turn);
     try {
       return await fencedTransaction<Tx, R>({
         parts: this.#parts,
         database,
-        opening: this.#take(leases.shared),
-        leases,
+        opening: this.#take(turn.shared),
+        leases: turn,
         options: this.options,
         deadline: this.deadline,
         abort,
         work: workOf({ call, fn: this.#work, abort, hooks, joins: true }),
-        handover: leases,
+        handover: turn,
         nextTurn: () =>
-          leases.pass((next, lease) => (next instanceof LockRequest ? next.chain(database, lease) : undefined)),
+          turn.pass((next, lease) => (next instanceof LockRequest ? next.chain(database, lease) : undefined)),
         notCommitted: (outcome) => hooks.settle(outcome),
         rollsBack: () => this.#rollsBack,
         trace,
       });
     } finally {
       // The outcome is known, or cannot be found out any more. Nothing here throws.
-      leases.release();
+      turn.end();
       trace?.released();
     }
   }

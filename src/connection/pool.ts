@@ -1,4 +1,4 @@
-import { plainTransactionBegun } from '../base/plain-transactions.js';
+import { processWide } from '../base/process-wide.js';
 import { scopes } from '../base/scope.js';
 import { type Connection, NotRun, type Place } from '../database/database.js';
 import { AdapterConnection, type AdapterTransaction } from './adapter-connection.js';
@@ -99,6 +99,26 @@ function untilReleased(client: PgClient): PgClient {
     release.call(client, error);
   };
   return client;
+}
+
+/**
+ * How many transactions that are not of a lock are open on fenced pools and adapters. Another copy of this package may
+ * have fenced the pool.
+ */
+const plain = processWide('plain-transactions', () => ({ open: 0 }));
+
+/** Counts one until the returned function is called. */
+export function plainTransactionBegun(): () => void {
+  plain.open++;
+  let isOpen = true;
+  return () => {
+    if (isOpen) plain.open--;
+    isOpen = false;
+  };
+}
+
+export function isPlainTransactionOpen(): boolean {
+  return plain.open > 0;
 }
 
 /** The adapter factories that connected a pool, or an adapter without one. A pool of the caller's may have several. */

@@ -1,8 +1,7 @@
-import { plainTransactionBegun } from '../base/plain-transactions.js';
 import { processWide } from '../base/process-wide.js';
 import type { AdapterTransaction } from '../connection/adapter-connection.js';
 import type { PgPool } from '../connection/pg.js';
-import { fencePool, openTicket, rememberFactory } from '../connection/pool.js';
+import { fencePool, openTicket, plainTransactionBegun, rememberFactory } from '../connection/pool.js';
 import { isLoss } from './errors.js';
 import type { AdapterFactory } from './internals.js';
 

@@ -1,10 +1,9 @@
 import { LONGEST_TIME } from '../base/clock.js';
 import { InvalidOptionError } from '../base/errors.js';
 import { onceForEach } from '../base/once-for-each.js';
-import { isPlainTransactionOpen } from '../base/plain-transactions.js';
 import { Reply } from '../base/reply.js';
 import { runInside } from '../base/scope.js';
-import { isCounted, isOfAnother, Ticket } from '../connection/pool.js';
+import { isCounted, isOfAnother, isPlainTransactionOpen, Ticket } from '../connection/pool.js';
 import { type Database, NotRun, type Query, type Unfinished } from '../database/database.js';
 import { fenceConnected, fencedClasses } from './adapter.js';
 import { isDisconnect, isEnded, isNoMatch, isStatementError, isUnavailable, sqlDetail, sqlState } from './errors.js';

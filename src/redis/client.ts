@@ -1,7 +1,7 @@
 /** The part of an ioredis client that is used here. ioredis 5 and 6 both have it. */
 interface AnyClient {
   readonly status: string;
-  readonly options?: { readonly keyPrefix?: string | undefined; readonly enableOfflineQueue?: boolean | undefined };
+  readonly options?: { readonly keyPrefix?: string | undefined };
   evalsha(sha1: string, keys: number, ...rest: string[]): Promise<unknown>;
   eval(lua: string, keys: number, ...rest: string[]): Promise<unknown>;
 }

@@ -84,9 +84,7 @@ export class Commands {
   ): Promise<Reply> {
     const time = Math.min(atMost, this.#longest);
     const rest = [...keys, ...args];
-    // A client that keeps no commands is to refuse at once all but a look: they are sent again by whoever sent them.
-    const isKept = overdue !== undefined || this.#redis.options?.enableOfflineQueue !== false;
-    if (this.#redis.status === 'ready' || !isKept) return this.#send(script, rest, time, overdue);
+    if (this.#redis.status === 'ready') return this.#send(script, rest, time, overdue);
     return this.#connected(time).then((left) => this.#send(script, rest, left, overdue));
   }
 

@@ -73,15 +73,7 @@ export class FallbackStore implements LeaseStore {
   }
 
   async yield(claim: Claim): Promise<boolean> {
-    if (!this.#grantedWithout.has(claim.holder)) {
-      try {
-        return await this.#store.yield(claim);
-      } catch (error) {
-        // The look that follows must not wait for the store once more.
-        if (!isForeignValue(error)) this.#noteOutage(claim.key, error);
-        throw error;
-      }
-    }
+    if (!this.#grantedWithout.has(claim.holder)) return await this.#store.yield(claim);
     if (this.isKnownAway(claim.key)) return true;
     // The store is back, and callers queue in it again. It may still have a lease of this holder.
     this.#grantedWithout.delete(claim.holder);

@@ -1,7 +1,21 @@
 import { AsyncResource } from 'node:async_hooks';
 import { randomInt } from 'node:crypto';
-import type { AcquireResult, Claim, Extension, KeyState, LeaseStore, Look, WakeUp, Watch } from '../waiting/store.js';
-import { MemoryLeases, type Receiver } from './memory-leases.js';
+import { now } from '../base/clock.js';
+import {
+  type AcquireResult,
+  type Claim,
+  type Extension,
+  isInUse,
+  type KeyState,
+  type LeaseStore,
+  type Look,
+  MOST_WAITERS,
+  type WakeUp,
+  type Watch,
+} from '../waiting/store.js';
+
+/** For how long a key is kept for the one whose turn it is, until that one takes it; milliseconds. */
+const OFFER_TIME = 1_000;
 
 /**
  * Leases and queues in the memory of one process, in place of Redis: for tests, and for an application of one process. All
@@ -36,6 +50,108 @@ export function memoryStore(): MemoryStore {
   };
 }
 
+/** Both end by themselves, a queue as a whole. An offer has no `name`. */
+interface Key {
+  readonly lease?: { readonly holder: string; readonly name?: string | undefined; readonly ends: number };
+  readonly queue: ReadonlyArray<{ readonly holder: string; readonly client: MemoryClient }>;
+  readonly queueEnds: number;
+}
+
+/** The leases and queues under one prefix, as Redis would have them. No method awaits anything, so each is atomic. */
+class MemoryLeases {
+  readonly clients = new Set<MemoryClient>();
+  /** Whoever takes a key or enters its queue releases it, even if it has ended by then, and a free key is not kept. */
+  readonly #keys = new Map<string, Key>();
+
+  /** The holder of the key; `undefined` if it is free. */
+  holderOf(key: string): string | undefined {
+    return this.#get(key).lease?.holder;
+  }
+
+  /** @param names how many of the waiting processes are named. */
+  stateOf(key: string, names = 0): KeyState {
+    const { lease: { holder, name, ends } = { ends: now() }, queue } = this.#get(key);
+    const waiters = queue.slice(0, names).map(({ client }) => client.name);
+    return {
+      key,
+      holder,
+      expiresIn: Math.max(0, Math.ceil(ends - now())),
+      waiting: queue.length,
+      ...(waiters.length > 0 && { waiters }),
+      ...(name !== undefined && { process: name }),
+    };
+  }
+
+  states(): KeyState[] {
+    return [...this.#keys.keys()].map((key) => this.stateOf(key, MOST_WAITERS)).filter(isInUse);
+  }
+
+  put(key: string, holder: string, leaseTime: number, name?: string): void {
+    this.#keys.set(key, { ...this.#get(key), lease: { holder, name, ends: now() + leaseTime } });
+  }
+
+  enter(key: string, holder: string, client: MemoryClient, atLeast: number): void {
+    const { lease, queue, queueEnds } = this.#get(key);
+    const isIn = queue.some((place) => place.holder === holder);
+    this.#keys.set(key, {
+      ...(lease && { lease }),
+      queue: isIn ? queue : [...queue, { holder, client }],
+      // Until the longest wait in it is over.
+      queueEnds: Math.max(queueEnds, now() + atLeast),
+    });
+  }
+
+  leave(key: string, holder: string): void {
+    const state = this.#get(key);
+    this.#keys.set(key, { ...state, queue: state.queue.filter((place) => place.holder !== holder) });
+  }
+
+  /**
+   * Offers a free key to the first in the queue that still watches it: a short lease in its name, which it confirms by
+   * taking it. Returns that holder, or `undefined` if there is none. If `own` is the first, it is returned without an offer.
+   */
+  offer(key: string, { own, quietly = false }: { own?: string; quietly?: boolean } = {}): string | undefined {
+    for (const { holder, client } of this.#get(key).queue) {
+      this.leave(key, holder);
+      if (holder === own) return own;
+      if (!client.hears(key)) continue;
+      this.put(key, holder, OFFER_TIME);
+      if (!quietly) this.tell(key, { offeredTo: holder, expiresIn: OFFER_TIME });
+      return holder;
+    }
+    return undefined;
+  }
+
+  /** Offers the key, or frees it where nobody waits. */
+  passOn(key: string, quietly = false): void {
+    if (this.offer(key, { quietly }) !== undefined) return;
+    this.#keys.delete(key);
+    if (!quietly) this.tell(key, 'look');
+  }
+
+  hint(key: string, holder: string): void {
+    const [first] = this.#get(key).queue;
+    if (first && this.holderOf(key) === holder) this.tell(key, { hintedTo: first.holder });
+  }
+
+  /** Sends a wake-up to every client that watches the key. */
+  tell(key: string, wakeUp: WakeUp): void {
+    for (const client of this.clients) client.tell(key, wakeUp);
+  }
+
+  flush(): void {
+    this.#keys.clear();
+  }
+
+  /** What has not ended yet. */
+  #get(key: string): Key {
+    const { lease, queue, queueEnds } = this.#keys.get(key) ?? { queue: [], queueEnds: 0 };
+    const isQueued = queueEnds > now();
+    const kept = { queue: isQueued ? queue : [], queueEnds: isQueued ? queueEnds : 0 };
+    return lease && lease.ends > now() ? { ...kept, lease } : kept;
+  }
+}
+
 /** One watch of a key. */
 interface Watcher {
   readonly wake: (wakeUp: WakeUp) => void;
@@ -43,7 +159,8 @@ interface Watcher {
 }
 
 /** One client of the leases. Each method does what a script of lua/ does in Redis, and awaits nothing, so it is atomic, too. */
-class MemoryClient implements LeaseStore, Receiver {
+class MemoryClient implements LeaseStore {
+  /** What others are told of it. */
   readonly name: string | undefined;
   readonly #leases: MemoryLeases;
   readonly #watchers = new Map<string, Set<Watcher>>();
@@ -98,7 +215,7 @@ class MemoryClient implements LeaseStore, Receiver {
     const watcher: Watcher = { wake, open: true };
     const watchers = this.#watchers.get(key) ?? new Set();
     this.#watchers.set(key, watchers.add(watcher));
-    this.#leases.receivers.add(this);
+    this.#leases.clients.add(this);
     return {
       close: () => this.#close(key, watcher),
       get hears() {
@@ -108,8 +225,7 @@ class MemoryClient implements LeaseStore, Receiver {
   }
 
   async hint({ key, holder }: Claim): Promise<void> {
-    const next = this.#leases.firstOf(key);
-    if (next !== undefined && this.#leases.holderOf(key) === holder) this.#leases.tell(key, { hintedTo: next });
+    this.#leases.hint(key, holder);
   }
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
@@ -142,6 +258,7 @@ class MemoryClient implements LeaseStore, Receiver {
     for (const [key, watchers] of this.#watchers) for (const watcher of watchers) this.#close(key, watcher);
   }
 
+  /** Whether it watches this key. An offer passes over a client that does not: it has gone. */
   hears(key: string): boolean {
     return this.#watchers.has(key);
   }
@@ -160,6 +277,6 @@ class MemoryClient implements LeaseStore, Receiver {
     const watchers = this.#watchers.get(key);
     if (!watchers?.delete(watcher) || watchers.size > 0) return;
     this.#watchers.delete(key);
-    if (this.#watchers.size === 0) this.#leases.receivers.delete(this);
+    if (this.#watchers.size === 0) this.#leases.clients.delete(this);
   }
 }

@@ -20,6 +20,8 @@ export class QuorumNode {
   /** When it may have given or extended a lease last, if it has failed. */
   #gaveAt = 0;
   #probePause = new Deadline(0);
+  /** The looks without an answer, by holder. A server that lacks their script executes them behind later commands. */
+  readonly #looks = new Map<string, Promise<AcquireResult>>();
 
   /** @param onChange called with the error when the node fails, and with `undefined` when it is back. */
   constructor(store: LeaseStore, onChange: (failure: Error | undefined) => void) {
@@ -59,14 +61,19 @@ export class QuorumNode {
 
   acquire(claim: Claim, look: Look & { readonly atMost: number }): Promise<AcquireResult> {
     this.#gaveAt = now();
-    return this.ask((store) => store.acquire(claim, look), look.atMost);
+    const answer = this.ask((store) => store.acquire(claim, look), look.atMost);
+    const settled = () => void this.#looks.delete(claim.holder);
+    this.#looks.set(claim.holder, answer);
+    answer.then(settled, settled);
+    return answer;
   }
 
   /**
-   * Also sent to a failed node; but not once all leases have ended that the node may have given: its client would keep the
-   * commands until it is back.
+   * Behind the look of the same holder that it undoes. Also sent to a failed node; but not once all leases have ended that
+   * the node may have given.
    */
   async release(claim: Claim, quietly: boolean): Promise<true> {
+    await this.#looks.get(claim.holder)?.catch(() => {});
     const mayHave = now() - this.#gaveAt <= claim.leaseTime;
     if (this.#failure && !mayHave && !this.isProbeDue) throw this.#failure;
     await this.ask((store) => store.release(claim, quietly));

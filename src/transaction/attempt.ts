@@ -305,7 +305,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     trace?.settled(end, this.admitted ? outcome.type : 'not-admitted');
     this.#gate?.shut(() => lateOperation(leases.key));
     // Not behind the database client, which has work of its own after its COMMIT: other processes may wait.
-    if (outcome.type === 'committed') handover?.release();
+    if (outcome.type === 'committed') handover?.end();
     else if (this.admitted) notCommitted?.(outcome);
     if ('value' in end) this.#end.resolve(end.value);
     else this.#end.reject(end.error);

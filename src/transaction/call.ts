@@ -21,10 +21,11 @@ export interface HeldLeases {
   readonly shared: boolean;
   /** For how long no other caller can have held any of the keys; milliseconds. */
   readonly age: number;
-  /** Why a lease was lost; `undefined` while all are held. */
+  /**
+   * Why a lease was lost; `undefined` while all are held. By the clock: a lease whose time is over is lost when this is read, and
+   * `lost` is called. Timers see to that, too, but late after a pause of the process.
+   */
   readonly loss: LockLostError | undefined;
-  /** Marks a lease as lost if its time is over. Timers do that, too, but late after a pause of the process. */
-  checkExpiry(): void;
   /** Keeps their holder ids from the next callers of this process. */
   show(): void;
   /** Calls `lost` when a lease is lost, and `beat` at each renewal, until `detach`. */
@@ -67,10 +68,8 @@ export type Outcome =
 interface Handover {
   /** Called when the work of this attempt has ended and may commit: tells the next process. */
   hint(): void;
-  /** Called when the work may run again. Its next transaction has to get the key's row before those of further callers. */
-  runsAgain(): void;
   /** Called when the transaction has committed. Idempotent; never throws. */
-  release(): void;
+  end(): void;
 }
 
 /** What the transactions of one client share. */

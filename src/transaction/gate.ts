@@ -65,7 +65,7 @@ export class Gate implements Passage {
       if (refused !== undefined) throw refusal(refused, leases.key);
       // After a pause of the process, replies and closed sockets are handled before overdue timers. An expired lease aborts
       // the work now, so the caller gets that error instead of a follow-up error.
-      leases.checkExpiry();
+      void leases.loss;
     }
     this.throwIfShut();
     this.#inFlight++;
@@ -81,7 +81,7 @@ export class Gate implements Passage {
   }
 
   failed(error: unknown): unknown {
-    this.#call.leases.checkExpiry();
+    void this.#call.leases.loss;
     const named = this.refused(error);
     this.fail(named);
     this.leave();

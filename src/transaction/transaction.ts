@@ -69,7 +69,6 @@ export async function fencedTransaction<Tx, R>(call: Call<Tx, R>): Promise<R> {
       try {
         return await attempt.run();
       } catch (error) {
-        if (attempt.admitted && call.options.retries > 0) call.handover?.runsAgain();
         repetition ??= new Repetition(call);
         await repetition.after(error, { admitted: attempt.admitted, wasAhead: opening !== undefined });
       }

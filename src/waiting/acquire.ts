@@ -3,6 +3,7 @@ import { Backoff } from '../base/backoff.js';
 import { now } from '../base/clock.js';
 import { LockUnavailableError, type SeenHolder } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
+import type { LockVia } from '../base/messages.js';
 import { Lease } from './lease.js';
 import type { Releases } from './releases.js';
 import { type AcquireResult, type Claim, isDenial, type LeaseStore, NotAsked } from './store.js';
@@ -50,9 +51,8 @@ export class AcquireLoop {
   #present: (Denial & { readonly since: number; readonly expiresAt: number }) | undefined;
   /** The id under which the store knows this process while it waits. */
   #holder = '';
-  /** The error of the last look, if it failed, and how many have failed in a row. */
+  /** The error of the last look, if it failed. */
   #lookError: unknown;
-  #failedLooks = 0;
   /** Made at the first failed look or split vote: most calls have none. */
   #backoff: Backoff | undefined;
   /** Whether another process has had the key since this one first asked for it. */
@@ -75,16 +75,6 @@ export class AcquireLoop {
     // A look without an answer for this long may never get one.
     const silentFor = Math.round(now() - this.#inFlightSince);
     return this.#lookError ?? (silentFor > SILENT ? new Error(`there was no answer for ${silentFor} ms`) : undefined);
-  }
-
-  /** How many looks in a row have failed, with the one in flight. */
-  get failedLooks(): number {
-    return this.#failedLooks + (Number.isFinite(this.#inFlightSince) ? 1 : 0);
-  }
-
-  /** Whether another process had the key when this one first asked for the lease that it has acquired last. */
-  get wasElsewhere(): boolean {
-    return this.#wasElsewhere;
   }
 
   /** Who had the key, by the last answer. */
@@ -125,9 +115,8 @@ export class AcquireLoop {
    *
    * Resolves to `undefined` when all callers have given up.
    */
-  async acquire(): Promise<Lease | undefined> {
+  async acquire(): Promise<{ readonly lease: Lease; readonly via: LockVia } | undefined> {
     this.#holder = randomUUID();
-    this.#failedLooks = 0;
     this.#wasElsewhere = false;
     this.#backoff = undefined;
     // Whether the store may have this process in its queue, or may have granted the lease in a lost reply.
@@ -148,7 +137,7 @@ export class AcquireLoop {
       if (found instanceof Lease) {
         this.#holder = '';
         this.#wakeUps?.rest();
-        return found;
+        return { lease: found, via: this.#wasElsewhere ? 'redis' : 'free' };
       }
       const isInDoubt = this.#lookError !== undefined && !(this.#lookError instanceof NotAsked);
       isKnownToStore ||= isInDoubt || this.#wakeUps?.listens === true;
@@ -171,7 +160,7 @@ export class AcquireLoop {
     const offeredFor = this.#wakeUps?.beginLook(this.#holder) ?? 0;
     if (offeredFor > 0 && preopen?.isAdmitted && options.renew) {
       this.#noteAnswer();
-      return Lease.offered(claim, offeredFor);
+      return new Lease(claim, now(), { offeredFor });
     }
     // The offer may have expired, so the look decides. It seldom refuses an offer, so the transaction may begin beside it.
     if (offeredFor > 0) first.preopen('look');
@@ -195,8 +184,7 @@ export class AcquireLoop {
   /** The store has given the key to this process. */
   #onTaken({ shared, contended }: Taken, claim: Claim, first: Waiter, sentAt: number): Lease | number {
     this.#noteAnswer();
-    // Outside of its transactions, only the lease keeps others away from a handle.
-    if (shared && !first.request.mayShare) {
+    if (shared && !first.request.preopen) {
       this.#dependencies.releases.send(claim);
       // Use a new id: the release of the old one may be sent again later, and must not release a new lease.
       this.#holder = randomUUID();
@@ -232,7 +220,6 @@ export class AcquireLoop {
   #onFailed(error: unknown, first: Waiter): number {
     this.#dependencies.emit({ type: 'look-failed', key: this.#key, error });
     this.#lookError = error;
-    this.#failedLooks++;
     const pause = this.#nextPause();
     // Refuse one caller only and ask again for the next: the cause may have been repaired by then.
     return isDenial(error) ? this.#refuse(first, error) : pause;
@@ -241,7 +228,6 @@ export class AcquireLoop {
   #noteAnswer(): void {
     this.#present = undefined;
     this.#lookError = undefined;
-    this.#failedLooks = 0;
   }
 
   #refuse(waiter: Waiter, cause: unknown): number {

@@ -3,9 +3,8 @@ import { LockTimeoutError, LockUnavailableError, type SeenHolder } from '../base
 import type { LockVia } from '../base/messages.js';
 import { type AcquireDependencies, AcquireLoop } from './acquire.js';
 import { Lease } from './lease.js';
-import type { Turn } from './lease-set.js';
 import type { Renewal } from './renewal.js';
-import type { LeaseRequest } from './request.js';
+import { type LeaseRequest, Turn, type TurnUser } from './turn.js';
 import { Line, Waiter } from './waiter.js';
 
 /** What all queues of a client share. */
@@ -50,8 +49,6 @@ export class KeyQueue {
    * Turns whose outcome is unknown: the present one, and those that passed the key on and still wait for their COMMIT.
    */
   #turns = 0;
-  /** How many of them have passed the key on and may run again, because their COMMIT was refused. */
-  #runAgain = 0;
   /** The turn that began last. */
   #lastTurn = { beganAt: 0, isOfHandle: false };
   /** From when the key passes to no caller of this process before the store has said that no other process waits. */
@@ -72,10 +69,10 @@ export class KeyQueue {
     return this.#line.size;
   }
 
-  /** Resolves to the caller's turn. */
-  enter(request: LeaseRequest): Promise<Turn> {
+  /** Resolves to what `user` makes of the caller's turn, or to the turn. */
+  enter<R>(request: LeaseRequest, user: TurnUser<R> | undefined): Promise<R> {
     return new Promise((resolve) => {
-      const waiter = new Waiter(request, this.#line, resolve);
+      const waiter = new Waiter(request, this.#line, user, resolve as (result: unknown) => void);
       if (this.#state === 'new') void this.#acquire();
       else waiter.startWaiting();
       // Another process may have resumed the handle since: callers would wait here until its next renewal.
@@ -95,9 +92,8 @@ export class KeyQueue {
   }
 
   #timeoutError(waitTime: number): LockTimeoutError | LockUnavailableError {
-    const { failure, failedLooks, seen } = this.#acquireLoop;
-    if (failure !== undefined)
-      return new LockUnavailableError(this.key, failure, { within: waitTime, tries: failedLooks });
+    const { failure, seen } = this.#acquireLoop;
+    if (failure !== undefined) return new LockUnavailableError(this.key, failure, { within: waitTime });
     return new LockTimeoutError(this.key, `${waitTime} ms`, undefined, this.#ownHolder() ?? seen);
   }
 
@@ -117,9 +113,10 @@ export class KeyQueue {
 
   async #acquire(): Promise<void> {
     this.#state = 'acquiring';
-    const lease = await this.#acquireLoop.acquire();
-    if (lease) this.#take(lease, this.#acquireLoop.wasElsewhere ? 'redis' : 'free');
-    else this.#acquireOrEnd();
+    const acquired = await this.#acquireLoop.acquire();
+    if (acquired === undefined) return this.#acquireOrEnd();
+    this.#hold(acquired.lease);
+    this.#passOn(acquired.lease, acquired.via, true);
   }
 
   /** There is no lease. Callers may have entered after all others had given up. */
@@ -131,14 +128,6 @@ export class KeyQueue {
       this.#state = 'over';
       this.#onOver(this.#line.hasWaited);
     }
-  }
-
-  #take(lease: Lease, via: LockVia): void {
-    this.#hold(lease);
-    const next = this.#line.first;
-    // A fresh lease has all of its time, renewed or not.
-    if (next && suits(lease, next)) this.#startTurn(next, lease, via);
-    else this.#passOn(lease, via);
   }
 
   #hold(lease: Lease): void {
@@ -155,52 +144,30 @@ export class KeyQueue {
   }
 
   #startTurn(waiter: Waiter, lease: Lease, via: LockVia): void {
-    waiter.startTurn(this.#newTurn(lease, via, !waiter.request.mayShare));
+    waiter.startTurn(this.#newTurn(lease, via, waiter.request.preopen === undefined));
   }
 
   #newTurn(lease: Lease, via: LockVia, isOfHandle: boolean): Turn {
     this.#turns++;
     this.#lastTurn = { beganAt: now(), isOfHandle };
-    let state: 'working' | 'passed' | 'runs again' | 'ended' = 'working';
-    return {
-      lease,
-      via,
-      pass: (take) => {
-        const next = this.#line.first;
-        // A turn that runs again waits for the key's row. An admission that is sent with this COMMIT would get the row first, and so
-        // would each later one.
-        if (state !== 'working' || this.#runAgain > 0 || next === undefined) return undefined;
-        if (!this.#mayPassTo(next, lease)) return undefined;
-        const taken = take(next.request, lease);
-        if (taken === undefined) return undefined;
-        state = 'passed';
-        this.#startTurn(next, lease, 'commit');
-        return taken;
-      },
-      hint: () => {
-        if (state === 'working') this.#hint(lease);
-      },
-      runsAgain: () => {
-        // Nobody has begun behind a turn that has not passed the key on.
-        if (state !== 'passed') return;
-        state = 'runs again';
-        this.#runAgain++;
-      },
-      alone: () => this.#turns === 1,
-      look: () => this.#dependencies.renewal.look(lease),
-      end: () => {
-        if (state === 'ended') return;
-        if (state === 'runs again') this.#runAgain--;
-        state = 'ended';
-        this.#turns--;
-        // Only when the outcome of every turn is known, even if a later turn ends first.
-        if (this.#turns === 0) this.#passOn(lease, 'lease');
-      },
-    };
+    return new Turn([{ lease, via, queue: this }]);
+  }
+
+  /** Its turns call this method and those that follow. */
+  get hasOneTurn(): boolean {
+    return this.#turns === 1;
+  }
+
+  pass<T>(lease: Lease, take: (next: LeaseRequest, lease: Lease) => T | undefined): T | undefined {
+    const next = this.#line.first;
+    if (next === undefined || !this.#mayPassTo(next, lease)) return undefined;
+    const taken = take(next.request, lease);
+    if (taken !== undefined) this.#startTurn(next, lease, 'commit');
+    return taken;
   }
 
   /** The hint costs one command, so it is not sent if hardly anybody is there to get it. */
-  #hint(lease: Lease): void {
+  hint(lease: Lease): void {
     const { hint } = this.#dependencies.store;
     const staysHere = this.#line.size > 0 && now() < this.#passOnAt;
     // The work of the turn before it may run again, where its COMMIT was refused. The lease is kept for both.
@@ -209,13 +176,24 @@ export class KeyQueue {
     void hint.call(this.#dependencies.store, lease).catch(() => {});
   }
 
+  /** Asks the store now, and marks a missing lease as lost. Resolves to whether it is gone. */
+  look(lease: Lease): Promise<boolean> {
+    return this.#dependencies.renewal.look(lease);
+  }
+
+  ended(lease: Lease): void {
+    this.#turns--;
+    // Only when the outcome of every turn is known, even if a later turn ends first.
+    if (this.#turns === 0) this.#passOn(lease, 'lease');
+  }
+
   /**
    * Called when no turn uses the lease any more: passes it to the next caller, yields it to another process, or
-   * releases it.
+   * releases it. `isFresh`: it has all of its time, whether it is renewed or not.
    */
-  #passOn(lease: Lease, via: LockVia): void {
+  #passOn(lease: Lease, via: LockVia, isFresh = false): void {
     const next = this.#line.first;
-    if (next && this.#mayPassTo(next, lease)) {
+    if (next && (isFresh ? suits(lease, next) : this.#mayPassTo(next, lease))) {
       this.#startTurn(next, lease, via);
     } else if (next && !lease.loss && !lease.mayMove && !lease.isOffer && mayHave(lease, next)) {
       void this.#yield(lease, next.request);
@@ -241,8 +219,12 @@ export class KeyQueue {
     try {
       const isKept = await this.#acquireLoop.answered(this.#dependencies.store.yield(claim), sentAt);
       const kept = new Lease(claim, sentAt, { renew, shared });
-      if (isKept && kept.loss === undefined) return this.#take(kept, 'lease');
+      if (isKept && kept.loss === undefined) {
+        this.#hold(kept);
+        return this.#passOn(kept, 'lease', true);
+      }
       if (isKept) this.#dependencies.releases.send(claim);
+      else this.#dependencies.releases.yielded(claim);
     } catch (error) {
       this.#dependencies.emit({ type: 'look-failed', key: this.key, error });
       this.#dependencies.releases.send(claim);
@@ -263,7 +245,6 @@ function suits(lease: Lease, waiter: Waiter): boolean {
   return lease.leaseTime === leaseTime && lease.renew === renew && mayHave(lease, waiter);
 }
 
-/** Outside of its transactions, only the lease keeps others away from a handle. */
 function mayHave(lease: Lease, { request }: Waiter): boolean {
-  return !lease.shared || request.mayShare;
+  return !lease.shared || request.preopen !== undefined;
 }

@@ -35,27 +35,22 @@ export class Lease implements Claim {
 
   /**
    * @param sentAt when the command that took the lease was sent. The lease time counts from then, not from the reply.
+   * @param offeredFor for how long it is only an offer, as this process has read of it, which a renewal extends at once;
+   *   milliseconds. The message may be old, so it says nothing about how long the key has had no other holder.
    */
-  constructor(claim: Claim, sentAt: number, { renew = true, shared = false, isWanted = true } = {}) {
+  constructor(
+    claim: Claim,
+    sentAt: number,
+    { renew = true, shared = false, isWanted = true, offeredFor = Number.POSITIVE_INFINITY } = {},
+  ) {
     this.key = claim.key;
     this.holder = claim.holder;
     this.leaseTime = claim.leaseTime;
     this.renew = renew;
     this.shared = shared;
     this.isWanted = isWanted;
-    this.#since = sentAt;
-    this.expiresAt = sentAt + claim.leaseTime;
-  }
-
-  /**
-   * An offer, as this process has read of it: a lease of `time` milliseconds, which a renewal extends at once. The message may
-   * be old, so it says nothing about how long the key has had no other holder.
-   */
-  static offered(claim: Claim, time: number): Lease {
-    const lease = new Lease(claim, now());
-    lease.#since = undefined;
-    lease.expiresAt = Math.min(lease.expiresAt, now() + time);
-    return lease;
+    this.#since = Number.isFinite(offeredFor) ? undefined : sentAt;
+    this.expiresAt = sentAt + Math.min(claim.leaseTime, offeredFor);
   }
 
   /** Whether it is an offer that has not been extended yet. */

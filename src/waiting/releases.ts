@@ -49,6 +49,11 @@ export class Releases {
     void this.#release({ key, holder, leaseTime }, new Deadline(leaseTime));
   }
 
+  /** A yield has released it: the server that did may be lost before its replica hears of it. */
+  yielded({ key, holder, leaseTime }: Claim): void {
+    this.#remember({ key, holder, leaseTime }, new Deadline(leaseTime));
+  }
+
   /** Sends all failed releases once more. Those that fail now expire by themselves. */
   flush(): void {
     stop(this.#timer);

@@ -1,15 +1,13 @@
 import { type Deadline, now, sleep } from '../base/clock.js';
 import { ClosedError, LockLostError, LockUnavailableError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
-import { LazyAbort } from '../base/lazy-abort.js';
 import { RecentKeys } from '../base/recent-keys.js';
 import { KeyQueue, type QueueDependencies } from './key-queue.js';
 import { Lease } from './lease.js';
-import type { Turn } from './lease-set.js';
 import { Releases } from './releases.js';
 import type { Renewal } from './renewal.js';
-import type { LeaseRequest } from './request.js';
 import { type Claim, isDenial, type LeaseStore } from './store.js';
+import type { LeaseRequest, Turn, TurnUser } from './turn.js';
 
 /** Pause between two tries to take over a lease; milliseconds. */
 const TRANSFER_PAUSE = 50;
@@ -30,12 +28,6 @@ export interface WaitingRoomOptions {
   readonly pollDelay?: () => number;
 }
 
-/** Something under way that `close` waits for, after it has called `turnAway`. */
-interface Operation {
-  readonly key: string;
-  readonly turnAway: (error: ClosedError) => void;
-}
-
 /** The queues of one client, one for each key; and what is under way, for the end of the client. */
 export class WaitingRoom {
   readonly #dependencies: QueueDependencies;
@@ -44,7 +36,8 @@ export class WaitingRoom {
   readonly #queues = new Set<KeyQueue>();
   /** Keys that callers had to wait for lately. */
   readonly #recentlyContended = new RecentKeys(MOST_KEYS);
-  readonly #operations = new Set<Operation>();
+  /** What is under way, each by what turns it away. `close` waits for it. */
+  readonly #underWay = new Set<() => void>();
   readonly #releases: Releases;
   /** How many have closed the room and not opened it again. */
   #closed = 0;
@@ -62,17 +55,17 @@ export class WaitingRoom {
   }
 
   /**
-   * Resolves to the caller's turn, as soon as it has it.
+   * Resolves to what `user` makes of the caller's turn; without it, to the turn, as soon as the caller has it.
    *
    * @throws LockTimeoutError, LockUnavailableError, ClosedError, or the signal's reason.
    */
-  enter(key: string, request: LeaseRequest): Promise<Turn> {
+  enter<R = Turn>(key: string, request: LeaseRequest, user?: TurnUser<R>): Promise<R> {
     // Not an async function: each waiting caller would cost another promise and frame.
     const { signal } = request.options;
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#closed > 0) return Promise.reject(closed(key));
     const known = this.#strict ? undefined : this.#byKey.get(key);
-    return (known ?? this.#newQueue(key, true)).enter(request);
+    return (known ?? this.#newQueue(key, true)).enter(request, user);
   }
 
   /** Whether no caller of this process has the key or waits for it. */
@@ -81,12 +74,12 @@ export class WaitingRoom {
   }
 
   /**
-   * Whether a look in the store is likely to give a caller the key: this process does not have it, nobody had to wait for it
-   * lately, and the store is not away.
+   * Whether a look in the store is likely to give a caller the key: the room is open, this process does not have the key, nobody
+   * had to wait for it lately, and the store is not away.
    */
   isRecentlyUncontended(key: string): boolean {
-    const { store } = this.#dependencies;
-    return !this.#byKey.has(key) && !this.#recentlyContended.has(key) && store.isKnownAway?.(key) !== true;
+    if (this.#closed > 0 || this.#byKey.has(key) || this.#recentlyContended.has(key)) return false;
+    return this.#dependencies.store.isKnownAway?.(key) !== true;
   }
 
   /** Callers of this process that wait, key by key. */
@@ -109,17 +102,30 @@ export class WaitingRoom {
     successor: string,
     { renew, signal, deadline }: { renew: boolean; signal: AbortSignal | undefined; deadline: Deadline },
   ): Promise<Turn> {
-    this.throwIfClosing(claim.key);
-    const abort = new LazyAbort();
-    const forget = this.untilAdmitted(claim.key, (error) => abort.abort(error));
-    const unfollow = abort.follow(signal);
+    const { releases, store } = this.#dependencies;
+    const taken = { ...claim, holder: successor };
+    const over = this.begin();
     try {
-      const sentAt = await this.#transfer(claim, successor, deadline, abort);
-      this.markLost(claim.holder);
-      return this.#newQueue(claim.key, false).resume(new Lease({ ...claim, holder: successor }, sentAt, { renew }));
+      for (;;) {
+        this.throwIfClosing(claim.key);
+        signal?.throwIfAborted();
+        const sentAt = now();
+        // Not ended by an abort: the command could still be sent, or executed, behind the release that undoes it.
+        const answer = await store.transfer(claim, successor).catch((error: unknown) => ({ error }));
+        if (answer === true) {
+          this.markLost(claim.holder);
+          return this.#newQueue(claim.key, false).resume(new Lease(taken, sentAt, { renew }));
+        }
+        if (answer === false) throw new LockLostError(claim.key, 'gone');
+        if (deadline.passed || isDenial(answer.error)) throw new LockUnavailableError(claim.key, answer.error);
+        await sleep(Math.min(TRANSFER_PAUSE, deadline.remaining));
+      }
+    } catch (error) {
+      // A reply may have been lost. The release is sent after the command that it undoes.
+      releases.send(taken);
+      throw error;
     } finally {
-      unfollow();
-      forget();
+      over();
     }
   }
 
@@ -130,13 +136,18 @@ export class WaitingRoom {
 
   /** Registers an operation that `close` waits for. Returns the function that ends it. */
   begin(): () => void {
-    return this.#register({ key: '', turnAway: () => {} });
+    return this.untilAdmitted('', () => {});
   }
 
   /** The same for a call that is not admitted yet: `close` turns it away. */
   untilAdmitted(key: string, turnAway: (error: ClosedError) => void): () => void {
-    if (this.#closed > 0) turnAway(closed(key));
-    return this.#register({ key, turnAway });
+    const onClose = () => turnAway(closed(key));
+    if (this.#closed > 0) onClose();
+    this.#underWay.add(onClose);
+    return () => {
+      this.#underWay.delete(onClose);
+      this.#noticeEmpty();
+    };
   }
 
   /** Turns away all waiting callers. Resolves when all turns have ended and all leases are released. */
@@ -144,7 +155,7 @@ export class WaitingRoom {
     const open = this.shut();
     try {
       for (const queue of [...this.#queues]) queue.close(closed(queue.key));
-      for (const { key, turnAway } of [...this.#operations]) turnAway(closed(key));
+      for (const onClose of [...this.#underWay]) onClose();
       this.#releases.flush();
       await new Promise<void>((resolve) => {
         this.#whenEmpty.push(resolve);
@@ -155,43 +166,16 @@ export class WaitingRoom {
     }
   }
 
-  /** Refuses new callers until the returned function is called. */
+  /** Refuses new callers until the returned function is called, once. */
   shut(): () => void {
     this.#closed++;
-    let isOpen = false;
     return () => {
-      if (!isOpen) this.#closed--;
-      isOpen = true;
+      this.#closed--;
     };
-  }
-
-  get isClosing(): boolean {
-    return this.#closed > 0;
   }
 
   throwIfClosing(key: string): void {
     if (this.#closed > 0) throw closed(key);
-  }
-
-  /** Resolves to the time when the successful command was sent. */
-  async #transfer(claim: Claim, successor: string, deadline: Deadline, abort: LazyAbort): Promise<number> {
-    abort.throwIfAborted();
-    for (;;) {
-      const sentAt = now();
-      try {
-        // Not ended by an abort: the command could still be sent, or executed, behind the release that undoes it.
-        if (await this.#dependencies.store.transfer(claim, successor)) return sentAt;
-      } catch (error) {
-        if (!abort.aborted && !deadline.passed && !isDenial(error)) {
-          await abort.race(sleep(Math.min(TRANSFER_PAUSE, deadline.remaining))).catch(() => {});
-          if (!abort.aborted) continue;
-        }
-        // The reply may have been lost. The release is sent after the command that it undoes.
-        this.#releases.send({ ...claim, holder: successor });
-        throw abort.aborted ? abort.reason : new LockUnavailableError(claim.key, error);
-      }
-      throw new LockLostError(claim.key, 'gone');
-    }
   }
 
   /** @param isShared whether later callers of the key enter it, too. */
@@ -207,16 +191,8 @@ export class WaitingRoom {
     return queue;
   }
 
-  #register(operation: Operation): () => void {
-    this.#operations.add(operation);
-    return () => {
-      this.#operations.delete(operation);
-      this.#noticeEmpty();
-    };
-  }
-
   #noticeEmpty(): void {
-    if (this.#queues.size > 0 || this.#operations.size > 0 || !this.#releases.empty) return;
+    if (this.#queues.size > 0 || this.#underWay.size > 0 || !this.#releases.empty) return;
     for (const resolve of this.#whenEmpty.splice(0)) resolve();
   }
 }

@@ -2,8 +2,7 @@ import { AsyncResource } from 'node:async_hooks';
 import { withCaller } from '../base/caller.js';
 import { after, now, stop, type Timer } from '../base/clock.js';
 import { type AbortListener, offAbort, onAbort } from '../base/lazy-abort.js';
-import type { Turn } from './lease-set.js';
-import type { LeaseRequest, PreopenMoment } from './request.js';
+import type { LeaseRequest, PreopenMoment, Turn, TurnUser } from './turn.js';
 
 /**
  * A caller that waits for its turn. It gets its turn, gives up, or is turned away.
@@ -14,17 +13,25 @@ import type { LeaseRequest, PreopenMoment } from './request.js';
 export class Waiter extends AsyncResource implements AbortListener {
   readonly request: LeaseRequest;
   readonly #line: Line;
-  readonly #resolve: (turn: Turn | Promise<never>) => void;
+  readonly #user: TurnUser<unknown> | undefined;
+  readonly #resolve: (result: unknown) => void;
   #hasStartedWaiting = false;
 
   /**
+   * @param user what uses the turn; `undefined` if the caller wants the turn itself.
    * @param resolve resolves the caller's promise. The function that rejects it is not kept: it would cost memory for every
    * waiting caller.
    */
-  constructor(request: LeaseRequest, line: Line, resolve: (turn: Turn | Promise<never>) => void) {
+  constructor(
+    request: LeaseRequest,
+    line: Line,
+    user: TurnUser<unknown> | undefined,
+    resolve: (result: unknown) => void,
+  ) {
     super('fenced-lock caller', { requireManualDestroy: true });
     this.request = request;
     this.#line = line;
+    this.#user = user;
     this.#resolve = resolve;
     line.add(this);
     onAbort(request.options.signal, this);
@@ -48,10 +55,11 @@ export class Waiter extends AsyncResource implements AbortListener {
     this.runInAsyncScope(() => this.request.preopen?.open(beside));
   }
 
-  /** The caller acts on it behind what runs now: the previous turn may still have to send the COMMIT with which this one begins. */
   startTurn(turn: Turn): void {
+    const user = this.#user;
+    // Behind what runs now: the previous turn may still have to send the COMMIT with which this one begins.
+    this.#resolve(user ? this.runInAsyncScope(() => SETTLED.then(() => user.useTurn(turn))) : turn);
     this.#end();
-    this.#resolve(turn);
   }
 
   turnAway(error: unknown): void {

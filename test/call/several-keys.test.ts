@@ -36,6 +36,17 @@ describeWithShop('several keys', () => {
     },
   );
 
+  test('where the lease of one is lost while another is waited for, the call ends, and is told that', async () => {
+    const [one, two] = await pair();
+    const holder = await shop.client().prisma.$lock(two.key);
+    const late = prisma.$withLock([one.key, two.key], () => 'in', { leaseTime: 1_500 });
+    const settled = late.catch((error: unknown) => error);
+    await shop.queued(two.key);
+    await shop.redis().del(`fenced-lock:{${one.key}}:lease`);
+    expect(await settled).toMatchObject({ code: 'LOCK_LOST', key: one.key });
+    await holder.release();
+  });
+
   test('taken in opposite orders by many callers of two clients never stand in each other’s way for good', async () => {
     const products = await Promise.all(Array.from({ length: 5 }, () => shop.product(10_000)));
     const expected = new Map(products.map(({ id }) => [id, 10_000]));

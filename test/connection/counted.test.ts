@@ -1,7 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import type pg from 'pg';
 import { beforeEach, expect, test } from 'vitest';
-import { isPlainTransactionOpen } from '../../src/base/plain-transactions.js';
+import { isPlainTransactionOpen } from '../../src/connection/pool.js';
 import { eventually } from '../support/eventually.js';
 import { PoollessPg } from '../support/poolless-pg.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';

@@ -11,15 +11,7 @@ function markdown(folder: string): string[] {
     .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)));
 }
 
-const DOCUMENTS = [
-  'README.md',
-  'CONTRIBUTING.md',
-  'CHANGELOG.md',
-  ...markdown('docs'),
-  ...markdown('examples'),
-  ...markdown('skills'),
-];
-
+const DOCUMENTS = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...['docs', 'examples', 'skills'].flatMap(markdown)];
 /** Where the links of a page lead, from the root, and to which of its sections. */
 function links(file: string): { target: string; section: string }[] {
   return [...read(file).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)].map(([, target = '', section = '']) => ({
@@ -41,7 +33,7 @@ const sections = (file: string) =>
 const PACKED: string[] = ['README.md', 'LICENSE', 'package.json', ...JSON.parse(read('package.json')).files];
 const isPacked = (file: string) => PACKED.some((packed) => file === packed || file.startsWith(`${packed}/`));
 /** Of the project itself, for readers who have the repository. */
-const OF_THE_PROJECT = ['CHANGELOG.md', 'docs/decisions/0008-libraries-of-development.md'];
+const OF_THE_PROJECT = ['CHANGELOG.md', 'docs/decisions/0008-libraries-of-development.md', 'docs/guides/examples.md'];
 
 /** Packages that guides use and this project does not install, as far as the guides use them. */
 const GUESTS = `

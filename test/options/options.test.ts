@@ -1,11 +1,10 @@
 import { Cluster, Redis } from 'ioredis';
-import { afterAll, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { afterAll, describe, expect, inject, test } from 'vitest';
 import { FencedLockError, InvalidOptionError } from '../../src/base/errors.js';
 import { checkFunction, checkKey } from '../../src/options/arguments.js';
 import type { FencedLockOptions, LockOptions, RedisLike } from '../../src/options/options.js';
 import { resolveLockOptions, resolveOptions, resolveTransactionOptions } from '../../src/options/resolve.js';
 import { BLANKS } from '../cli/operator.js';
-import { startRedis } from '../support/servers/index.js';
 import { describeWithShop } from '../support/shop.js';
 
 /** What is given is of the wrong type on purpose: JavaScript has no compiler in the way. */
@@ -148,6 +147,8 @@ describe('an option', () => {
     ['wake', NO_CHOICE],
     ['passOnAfter', [-1, Number.NaN, '1', 1n]],
     ['commandTimeout', [0, -1, Number.NaN, '1']],
+    // Where nobody looks, any value is refused.
+    ['pollInterval', [9, 200, 2_001, '100']],
     ['models', ['Stock', [1], {}, [undefined]]],
     ['onEvent', ['log', {}, 5]],
     ['rescue', [{}, 'postgresql://user:s3cret@host', { connect: true }]],
@@ -204,16 +205,6 @@ describeWithShop('the Redis client', () => {
     const redis = connect(2);
     await redis.subscribe('anything');
     expect(refusal(() => extension({ redis })).message).toContain('subscriber mode');
-  });
-
-  test('that monitors is refused', async () => {
-    // On a server of its own: ioredis fails if commands of others arrive before the answer to MONITOR.
-    const quiet = await startRedis();
-    onTestFinished(() => quiet.stop());
-    const client = new Redis(quiet.url);
-    const redis = await client.monitor();
-    clients.push(client, redis);
-    expect(refusal(() => extension({ redis })).message).toContain('monitor mode');
   });
 
   test('that subscribes in RESP3 can send commands too, and is accepted', async () => {

@@ -19,7 +19,8 @@ describeWithShop('behind what cuts idle connections', () => {
     const { proxy, make } = await way(500, 'reset');
     const [holder, contender] = [make(), make()];
     const key = someKey();
-    const { lease, end } = await holder.acquire(key, { leaseTime: 4_500 });
+    const turn = await holder.acquire(key, { leaseTime: 4_500 });
+    const { lease } = turn;
     holder.renewal.add(lease);
     const waiting = contender.acquire(key);
     await holder.store.extended.reach(4);
@@ -27,7 +28,7 @@ describeWithShop('behind what cuts idle connections', () => {
     expect(lease.loss).toBeUndefined();
     expect(proxy.ended).toBeGreaterThan(4);
     holder.renewal.remove(lease);
-    end();
+    turn.end();
     await waiting;
     expect([...seen(holder), ...seen(contender)]).not.toContain('look-failed');
   });

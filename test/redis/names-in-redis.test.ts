@@ -25,18 +25,6 @@ test('all names of a key share one hash tag, whatever braces the key has', () =>
   );
 });
 
-test('different keys have different names, and none is the beginning of a longer one', () => {
-  fc.assert(
-    fc.property(anyKey, anyKey, (one, other) => {
-      fc.pre(one !== other);
-      const [names, others] = [namesOf('p:', one), namesOf('p:', other)];
-      expect(new Set([...Object.values(names), ...Object.values(others)]).size).toBe(6);
-      expect(others.lease.startsWith(names.lease)).toBe(false);
-    }),
-    { seed },
-  );
-});
-
 test('a name leads back to its key, whatever braces and endings the key has', () => {
   const ending = fc.constantFrom('', ':lease', ':queue', ':wake', '}', '{', '}:lease');
   fc.assert(

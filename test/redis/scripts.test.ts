@@ -57,13 +57,6 @@ describeWithRedis('the scripts', (redis) => {
     return Object.fromEntries(await Promise.all(keys.map(async (key) => [key, await admin.dump(key)])));
   };
 
-  test.each(Object.values(scripts).map((script) => [script.name, script] as const))(
-    'the hash of %s is the one that the server gives it',
-    async (_, { lua, sha1 }) => {
-      expect(await admin.script('LOAD', lua)).toBe(sha1);
-    },
-  );
-
   test('a server that forgot the scripts is sent each of them again', async () => {
     const monitor = await Monitor.start(redis().url);
     const claims = [claimOf(someKey()), claimOf(someKey()), claimOf(someKey())] as const;

@@ -65,13 +65,13 @@ describeWithRedis('a Redis that cannot be reached, where Postgres may keep order
     const key = someKey();
     await actor.redis.ping();
     await whileFrozen(async () => {
-      const handle = actor.acquire(key, { mayShare: false });
+      const handle = actor.acquire(key, { isHandle: true });
       const call = actor.acquire(key);
       await expect(handle).rejects.toBeInstanceOf(LockUnavailableError);
       await expect(handle).rejects.toMatchObject({ cause: { message: expect.stringContaining('answer') } });
       const turn = await call;
       // Nor does one share that comes when somebody else does already.
-      const late = actor.acquire(key, { mayShare: false });
+      const late = actor.acquire(key, { isHandle: true });
       turn.end();
       await expect(late).rejects.toBeInstanceOf(LockUnavailableError);
     });

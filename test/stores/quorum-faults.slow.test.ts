@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { LockUnavailableError } from '../../src/base/errors.js';
+import * as scripts from '../../src/redis/scripts.generated.js';
 import type { LeaseStore } from '../../src/waiting/store.js';
 import { untilHolds } from '../support/eventually.js';
 import { startQuorum } from '../support/servers/index.js';
@@ -112,8 +113,11 @@ describeWithGroup(
       const actor = await connected();
       const key = someKey();
       for (const client of actor.clients) await client.script('FLUSH');
+      // So the release is executed at once, and the acquire when its text has been sent.
+      await actor.clients[3]?.script('LOAD', scripts.release.lua);
       freeze(3);
-      const turn = await actor.acquire(key, { leaseTime: LEASE });
+      // Long, and so the node is still awaited when it thaws.
+      const turn = await actor.acquire(key, { leaseTime: 600_000 });
       await actor.release(turn);
       thaw(3);
       // Behind everything that was on its way, and behind what its answers have caused. On each node, because a release

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
 import { now, sleep } from '../../src/base/clock.js';
-import type { Turn } from '../../src/waiting/lease-set.js';
+import type { Turn } from '../../src/waiting/turn.js';
 import { seed } from '../options/seed.js';
 import { untilHolds } from '../support/eventually.js';
 import { Random } from '../support/faults/random.js';

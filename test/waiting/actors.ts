@@ -5,11 +5,10 @@ import { Deadline, LONGEST_TIME } from '../../src/base/clock.js';
 import type { Emit, FencedLockEvent } from '../../src/base/events.js';
 import { namesOf } from '../../src/redis/names.js';
 import { RedisStore } from '../../src/redis/store.js';
-import type { Turn } from '../../src/waiting/lease-set.js';
 import { Renewal } from '../../src/waiting/renewal.js';
-import type { LeaseOptions, LeaseRequest } from '../../src/waiting/request.js';
 import { WaitingRoom, type WaitingRoomOptions } from '../../src/waiting/room.js';
 import type { LeaseStore } from '../../src/waiting/store.js';
+import type { LeaseOptions, Preopen, Turn } from '../../src/waiting/turn.js';
 import { ObservedStore } from './observed-store.js';
 
 export { Tally, turnOfLoop } from './tally.js';
@@ -31,7 +30,12 @@ export interface ActorOptions extends Partial<WaitingRoomOptions> {
 }
 
 /** What a caller asks for; what is not given suits a test that is not about it. */
-export type Asked = Partial<LeaseOptions & Omit<LeaseRequest, 'deadline' | 'options'>>;
+export interface Asked extends Partial<LeaseOptions> {
+  readonly preopen?: Preopen;
+  readonly isHandle?: boolean;
+}
+
+const NOTHING_AHEAD: Preopen = { open: () => {}, wait: () => {}, discard: () => {} };
 
 /** As if it were another process: its own store, its own waiting room. Closed after the test. */
 export abstract class Party {
@@ -53,9 +57,9 @@ export abstract class Party {
   }
 
   acquire(key: string, { waitTime = FOR_EVER, signal, ...asked }: Asked = {}): Promise<Turn> {
-    const { leaseTime = 60_000, renew = true, mayShare = true, preopen } = asked;
+    const { leaseTime = 60_000, renew = true, preopen = NOTHING_AHEAD, isHandle = false } = asked;
     const options = { leaseTime, renew, waitTime, signal };
-    const request = { options, deadline: new Deadline(waitTime), mayShare, ...(preopen && { preopen }) };
+    const request = { options, deadline: new Deadline(waitTime), preopen: isHandle ? undefined : preopen };
     const turn = this.room.enter(key, request);
     // Who still waits when the test is over is turned away.
     turn.catch(() => {});

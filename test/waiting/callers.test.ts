@@ -6,22 +6,6 @@ import { asleep, direct, expectFree, expectNothingLeft, sentAbout, setStage } fr
 describeWithShop('the callers of one process', () => {
   const stage = setStage();
 
-  test('get the lease in the order in which they came', async () => {
-    const [holder, caller] = [direct(), direct()];
-    const key = someKey();
-    const first = await holder.acquire(key);
-    const order: number[] = [];
-    const callers = Array.from({ length: 20 }, async (_, index) => {
-      const turn = await caller.acquire(key);
-      order.push(index);
-      await caller.release(turn);
-    });
-    await caller.store.answers.reach(2);
-    await holder.release(first);
-    await Promise.all(callers);
-    expect(order).toEqual(Array.from({ length: 20 }, (_, index) => index));
-  });
-
   test('each gives back what it has ahead when it is about to wait, and one that need not wait keeps it', async () => {
     const [caller, key] = [direct(), someKey()];
     const discarded: string[] = [];

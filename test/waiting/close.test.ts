@@ -2,9 +2,8 @@ import { expect, test, vi } from 'vitest';
 import { Deadline } from '../../src/base/clock.js';
 import { ClosedError } from '../../src/base/errors.js';
 import { describeWithShop, gate } from '../support/shop.js';
-import { holderOf, leaseName, queueName, someKey, turnOfLoop } from './actors.js';
-import { claimOf } from './claims.js';
-import { asleep, direct, expectFree, expectNothingLeft, setStage } from './watched-redis.js';
+import { holderOf, leaseName, someKey, turnOfLoop } from './actors.js';
+import { direct, expectFree, setStage } from './watched-redis.js';
 
 /** Of a takeover. */
 const forLong = () => ({ renew: true, signal: undefined, deadline: new Deadline(60_000) });
@@ -23,33 +22,6 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
 describeWithShop('closing the waiting room', () => {
   const stage = setStage();
 
-  test('turns away who waits, at the head and behind it, and gives the place in the queue back', async () => {
-    const [holder, actor, key] = [direct(), direct(), someKey()];
-    const first = await holder.acquire(key);
-    const { turn: head } = await asleep(actor, key);
-    const behind = actor.acquire(key);
-    expect(await stage().admin.llen(queueName(key))).toBe(1);
-    await actor.room.close();
-    for (const turned of [head, behind]) {
-      await expect(turned).rejects.toBeInstanceOf(ClosedError);
-      await expect(turned).rejects.toMatchObject({ code: 'CLOSED', key });
-    }
-    expect(await stage().admin.exists(queueName(key))).toBe(0);
-    await expectNothingLeft(stage(), actor, key);
-    await holder.release(first);
-  });
-
-  test('leaves whose turn it is alone, and resolves when the lease has been given back', async () => {
-    const [actor, key] = [direct(), someKey()];
-    const turn = await actor.acquire(key);
-    const closing = actor.room.close();
-    expect(await isSettled(closing)).toBe(false);
-    expect(turn.lease.loss).toBeUndefined();
-    turn.end();
-    await closing;
-    expect(await stage().admin.exists(leaseName(key))).toBe(0);
-  });
-
   test('a caller whose look is under way is turned away, and the lease that it gets is given back', async () => {
     const [actor, key] = [direct(), someKey()];
     const [answered, answer] = [gate(), gate()];
@@ -66,18 +38,6 @@ describeWithShop('closing the waiting room', () => {
     answer.open();
     await closing;
     await expectFree(stage(), key);
-  });
-
-  test('nobody is let in meanwhile, for a new key neither, and everybody afterwards', async () => {
-    const [actor, key] = [direct(), someKey()];
-    const turn = await actor.acquire(key);
-    const closing = actor.room.close();
-    await expect(actor.acquire(key)).rejects.toBeInstanceOf(ClosedError);
-    await expect(actor.acquire(someKey())).rejects.toBeInstanceOf(ClosedError);
-    await expect(actor.room.takeOver(claimOf(key), 'successor', forLong())).rejects.toBeInstanceOf(ClosedError);
-    turn.end();
-    await closing;
-    await actor.release(await actor.acquire(key));
   });
 });
 

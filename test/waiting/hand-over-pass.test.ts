@@ -45,19 +45,6 @@ describeWithShop('a turn that passes the key on', () => {
     },
   );
 
-  test('whose work runs again keeps the turn behind it from passing the key on, until it ends', async () => {
-    const { first, second, third } = await line();
-    first.pass(take);
-    const next = await second;
-    first.runsAgain();
-    first.runsAgain();
-    expect(next.pass(take)).toBeUndefined();
-    first.end();
-    expect(next.pass(take)).toBe('taken');
-    next.end();
-    (await third).end();
-  });
-
   test('passes nothing once another process has waited for long enough', async () => {
     const { actor, key, first, second, other, elsewhere } = await line({}, 50);
     clock.now += 49;

@@ -92,7 +92,7 @@ describeWithShop('the hand-over inside a process', () => {
   test('the end of the last turn sends the release at once: whoever looks next has the key by its first look', async () => {
     const [actor, other, key] = [direct(), direct(), someKey()];
     await other.release(await other.acquire(someKey()));
-    for (const asked of [{}, { mayShare: false }]) {
+    for (const asked of [{}, { isHandle: true }]) {
       const turn = await actor.acquire(key, asked);
       turn.end();
       expect(actor.room.isFree(key)).toBe(true);

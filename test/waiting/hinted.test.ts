@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { namesOf } from '../../src/redis/names.js';
-import type { Preopen, PreopenMoment } from '../../src/waiting/request.js';
+import type { Preopen, PreopenMoment } from '../../src/waiting/turn.js';
 import { untilHolds } from '../support/eventually.js';
 import { describeWithShop } from '../support/shop.js';
 import { type Actor, holderOf, leaseName, PREFIX, queueName, someKey } from './actors.js';

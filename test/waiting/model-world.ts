@@ -1,8 +1,7 @@
 import type { Redis } from 'ioredis';
 import { now } from '../../src/base/clock.js';
 import type { Lease } from '../../src/waiting/lease.js';
-import type { Turn } from '../../src/waiting/lease-set.js';
-import type { Preopen, PreopenMoment } from '../../src/waiting/request.js';
+import type { Preopen, PreopenMoment, Turn } from '../../src/waiting/turn.js';
 import type { FaultProxy } from '../support/fault-proxy.js';
 import { Actor, type ActorOptions, FOR_EVER, holderOf, someKey } from './actors.js';
 

@@ -1,8 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { Monitor } from '../redis/monitor.js';
-import { untilHolds } from '../support/eventually.js';
 import { describeWithRedis } from '../support/redis-suite.js';
-import { Actor, queueName, someKey } from './actors.js';
+import { Actor, someKey } from './actors.js';
 import { namesOfScripts } from './watched-redis.js';
 
 describeWithRedis('waiting without wake-ups', (redis) => {
@@ -33,27 +32,5 @@ describeWithRedis('waiting without wake-ups', (redis) => {
     expect(await contender.redis.info('commandstats')).not.toMatch(/cmdstat_(publish|subscribe|pubsub\|numsub)/);
     expect([...holder.events, ...contender.events]).toEqual([]);
     monitor.stop();
-  });
-
-  test('those who wait are served in the order in which they came', async () => {
-    const holder = polling();
-    const key = someKey();
-    const turn = await holder.acquire(key);
-    const served: number[] = [];
-    const waiting: Promise<void>[] = [];
-    for (let each = 0; each < 4; each++) {
-      // The later it comes the more often it looks: only its place can hold it back.
-      const contender = polling({ pollDelay: () => 60 - each * 15 });
-      waiting.push(
-        contender.acquire(key).then(async (next) => {
-          served.push(each);
-          await contender.release(next);
-        }),
-      );
-      await untilHolds(async () => expect(await holder.redis.llen(queueName(key))).toBe(each + 1));
-    }
-    turn.end();
-    await Promise.all(waiting);
-    expect(served).toEqual([0, 1, 2, 3]);
   });
 });

@@ -25,9 +25,7 @@ describeWithShop('a release', () => {
 
   test('that failed is sent again, and nobody waits for the rest of a long lease', async () => {
     const [contender, key] = [direct(), someKey()];
-    // Nothing is kept back until there is a connection again: it fails at once.
-    const holder = throughProxy(stage(), { redis: { enableOfflineQueue: false, lazyConnect: true } });
-    await holder.redis.connect();
+    const holder = throughProxy(stage(), { commandTimeout: 100 });
     const turn = await holder.acquire(key);
     const { turn: next } = await asleep(contender, key);
     const closed = new Promise((resolve) => holder.redis.once('close', resolve));
@@ -45,11 +43,7 @@ describeWithShop('a release', () => {
   });
 
   test('that failed is sent once more when the room closes, and closing does not wait for another try', async () => {
-    const [key, holder] = [
-      someKey(),
-      throughProxy(stage(), { redis: { enableOfflineQueue: false, lazyConnect: true } }),
-    ];
-    await holder.redis.connect();
+    const [key, holder] = [someKey(), throughProxy(stage(), { commandTimeout: 100 })];
     const turn = await holder.acquire(key);
     const closed = new Promise((resolve) => holder.redis.once('close', resolve));
     await stage().proxy.refuse();
@@ -94,5 +88,21 @@ describeWithShop('a release', () => {
     await expectFree(stage(), key);
     await holder.room.close();
     expect(holder.redis.listenerCount('ready')).toBe(listeners);
+  });
+
+  test('in which a holder yielded, and that a server has forgotten, is sent again as well', async () => {
+    const [key, contender] = [someKey(), direct()];
+    const holder = throughProxy(stage(), { passOnAfter: 0 });
+    const turn = await holder.acquire(key);
+    const next = holder.acquire(key);
+    const { turn: contended } = await asleep(contender, key);
+    await holder.release(turn);
+    await contender.release(await contended);
+    await holder.release(await next);
+    await holder.store.released.reach(1);
+    await stage().admin.set(leaseName(key), turn.lease.holder, 'PX', 60_000);
+    stage().proxy.reset();
+    await holder.store.released.reach(3);
+    await expectFree(stage(), key);
   });
 });

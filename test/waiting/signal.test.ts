@@ -1,8 +1,8 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import * as scripts from '../../src/redis/scripts.generated.js';
 import { describeWithShop } from '../support/shop.js';
 import { leaseName, someKey } from './actors.js';
-import { asleep, direct, expectNothingLeft, setStage, throughProxy } from './watched-redis.js';
+import { direct, expectNothingLeft, setStage, throughProxy } from './watched-redis.js';
 
 describeWithShop("the caller's signal", () => {
   const stage = setStage();
@@ -35,19 +35,5 @@ describeWithShop("the caller's signal", () => {
     ]);
     expect(await stage().admin.exists(leaseName(key))).toBe(0);
     await expectNothingLeft(stage(), contender, key);
-  });
-
-  test('after the lease is had the signal is not listened to any more', async () => {
-    const actor = direct();
-    const caller = new AbortController();
-    const spy = vi.spyOn(caller.signal, 'removeEventListener');
-    const added = vi.spyOn(caller.signal, 'addEventListener');
-    const [holder, key] = [direct(), someKey()];
-    const first = await holder.acquire(key);
-    const { turn } = await asleep(actor, key, { signal: caller.signal });
-    await holder.release(first);
-    await actor.release(await turn);
-    expect(added.mock.calls.length).toBeGreaterThan(0);
-    expect(spy.mock.calls.map(([, listener]) => listener)).toEqual(added.mock.calls.map(([, listener]) => listener));
   });
 });

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
 import * as scripts from '../../src/redis/scripts.generated.js';
-import type { Turn } from '../../src/waiting/lease-set.js';
+import type { Turn } from '../../src/waiting/turn.js';
 import { Monitor } from '../redis/monitor.js';
 import { untilHolds } from '../support/eventually.js';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.js';

@@ -88,8 +88,6 @@ export interface UnavailableDetails {
   readonly done?: string | undefined;
   /** For how long the server was asked in vain; milliseconds. */
   readonly within?: number;
-  /** How often it was asked in that time. */
-  readonly tries?: number;
   /** Whether the database takes no writes. */
   readonly isReadOnly?: boolean;
 }
@@ -185,10 +183,9 @@ function missing(sqlState: string | undefined): string {
 }
 
 /** How long a server was asked in vain, for a message. */
-function inTime({ within, tries }: UnavailableDetails): string {
+function inTime({ within }: UnavailableDetails): string {
   if (within === undefined) return '';
-  if (within <= 0) return ' in time';
-  return ` within ${within} ms${tries === undefined ? '' : ` (${tries} ${tries === 1 ? 'try' : 'tries'})`}`;
+  return within <= 0 ? ' in time' : ` within ${within} ms`;
 }
 
 /** What is known of who has a key, as a message shows it. */

@@ -2,8 +2,8 @@ import { Cluster, type ClusterOptions } from 'ioredis';
 import type { Emit } from '../../../src/base/events.js';
 import type { ClusterClient } from '../../../src/redis/client.js';
 import { RedisStore, type RedisStoreOptions } from '../../../src/redis/store.js';
-import type { Turn } from '../../../src/waiting/lease-set.js';
 import type { LeaseStore } from '../../../src/waiting/store.js';
+import type { Turn } from '../../../src/waiting/turn.js';
 import type { ClusterGroup } from '../../support/servers/cluster.js';
 import { type Asked, Party, PREFIX } from '../../waiting/actors.js';
 

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { FallbackStore } from '../../../src/stores/fallback.js';
-import type { Turn } from '../../../src/waiting/lease-set.js';
+import type { Turn } from '../../../src/waiting/turn.js';
 import { eventually } from '../../support/eventually.js';
 import type { RedisServer } from '../../support/servers/index.js';
 import { startCluster } from '../../support/servers/index.js';

@@ -21,7 +21,7 @@ import type {
 import { BELONGS_TO_A_CALL, resolveLockOptions, resolveOptions } from '../../../options/resolve.js';
 import { memoryStore } from '../../../stores/memory.js';
 import type { Lease } from '../../../waiting/lease.js';
-import { type Turn, withOthers } from '../../../waiting/lease-set.js';
+import { type Turn, withOthers } from '../../../waiting/turn.js';
 import { fakeClient } from './client.js';
 import { GlobalClock } from './clock.js';
 import { FakeDatabase } from './database.js';
@@ -217,10 +217,10 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     return underClock(this.#clock, async () => {
       const keys = checkKeys(key);
       const options = { leaseTime: LONGEST_TIME, renew: false, waitTime: LONGEST_TIME, signal: undefined };
-      const request = { options, deadline: new Deadline(Number.POSITIVE_INFINITY), mayShare: false };
+      const request = { options, deadline: new Deadline(Number.POSITIVE_INFINITY), preopen: undefined };
       const first = await this.#elsewhere.enter(keys[0] as string, request);
-      const leases = await withOthers(first, this.#elsewhere, keys, request);
-      return { release: () => underClock(this.#clock, () => leases.release()) };
+      const turn = await withOthers(first, this.#elsewhere, keys, request);
+      return { release: () => underClock(this.#clock, () => turn.end()) };
     });
   }
 

@@ -1,11 +1,10 @@
 import type { Emit } from '../../../base/events.js';
 import type { ResolvedOptions } from '../../../options/options.js';
 import type { MemoryStore } from '../../../stores/memory.js';
-import type { Turn } from '../../../waiting/lease-set.js';
 import { Renewal } from '../../../waiting/renewal.js';
-import type { LeaseRequest } from '../../../waiting/request.js';
 import { WaitingRoom } from '../../../waiting/room.js';
 import type { LeaseStore } from '../../../waiting/store.js';
+import type { LeaseRequest, Turn, TurnUser } from '../../../waiting/turn.js';
 
 /** Called for each caller and key. `enter` waits for its turn. What it throws, the caller is refused with. */
 export type Arrive = (key: string, enter: () => Promise<Turn>, resumes?: true) => Promise<Turn>;
@@ -25,8 +24,9 @@ export class FakeRoom extends WaitingRoom {
     this.#arrive = arrive;
   }
 
-  override enter(key: string, request: LeaseRequest): Promise<Turn> {
-    return this.#arrive(key, () => super.enter(key, request));
+  override async enter<R = Turn>(key: string, request: LeaseRequest, user?: TurnUser<R>): Promise<R> {
+    const turn = await this.#arrive(key, () => super.enter(key, request));
+    return user ? await user.useTurn(turn) : (turn as R);
   }
 
   override takeOver(...given: Parameters<WaitingRoom['takeOver']>): Promise<Turn> {

@@ -7,7 +7,7 @@ import type { Lines } from '../lines.js';
 import type { Stage } from '../servers-and-workers.js';
 
 /** How long a step may take to come: some wait for a renewal. */
-const COMES_WITHIN = 5_000;
+const COMES_WITHIN = 15_000;
 
 interface Step {
   readonly name: string;
