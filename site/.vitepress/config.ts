@@ -122,6 +122,7 @@ export default defineConfig({
   rewrites: { 'README.md': 'index.md' },
   cleanUrls: true,
   lastUpdated: false,
+  head: [['link', { rel: 'icon', href: 'data:,' }]],
   markdown: {
     anchor: { slugify },
     config(md) {
