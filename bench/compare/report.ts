@@ -13,28 +13,30 @@ export interface Comparison extends Terms {
   readonly servers: string;
 }
 
-/** For the documentation. */
+/** For the documentation. Sales are left to the details: they are no speed on a machine that does something else, too. */
 export function markdown({ outcomes, seed, seconds, strikes, servers }: Comparison): string {
-  const head = ['way', 'sales', 'faults', 'lost', ...CAUSES, 'told wrong', 'no answer', 'standstill, s'];
-  const rows = [head, head.map((_, index) => (index === 0 ? '---' : '---:')), ...outcomes.map(row)];
+  const head = ['lost by, under', ...CAUSES, 'told wrong', 'standstill, s'];
+  const losers = outcomes.filter(isWrong);
+  const others = outcomes.filter((outcome) => !isWrong(outcome));
+  const rows = [head, head.map((_, index) => (index === 0 ? '---' : '---:')), ...losers.map(row)];
   const faults = counts(strikes.map(({ fault }) => fault.name)).join(', ');
+  const stood = others.map(({ contestant, standstill }) => `${named(contestant)} (${standstill.toFixed(1)})`);
   return [
     ...rows.map((cells) => `| ${cells.join(' | ')} |`),
+    '',
+    `Nothing lost and nothing told wrong (standstill, s): ${stood.join(', ')}.`,
     '',
     `Seed ${seed}, ${seconds} s each: ${faults}. ${PROCESSES} processes with ${CALLERS} callers each, leases of ` +
       `${LEASE_TIME / 1_000} s. ${servers}, Node ${process.versions.node}.`,
   ].join('\n');
 }
 
-function row({ contestant, sales, struck, lost, wrong, unanswered, standstill }: Outcome): string[] {
-  const counted = [
-    sales,
-    struck.length,
-    total(lost),
-    ...CAUSES.map((cause) => lost[cause] ?? 0),
-    wrong.length,
-    unanswered,
-  ];
+function isWrong({ lost, wrong }: Outcome): boolean {
+  return total(lost) !== 0 || wrong.length > 0;
+}
+
+function row({ contestant, lost, wrong, standstill }: Outcome): string[] {
+  const counted = [...CAUSES.map((cause) => lost[cause] ?? 0), wrong.length];
   return [named(contestant), ...counted.map(String), standstill.toFixed(1)];
 }
 
@@ -45,10 +47,10 @@ function named(contestant: string): string {
 }
 
 /** What is not in the table, for whoever looks into it. */
-export function details({ contestant, struck, wrong, died, errors }: Outcome): string {
+export function details({ contestant, sales, unanswered, struck, wrong, died, errors }: Outcome): string {
   const parts = { struck, 'told wrong': wrong, 'process died': died, errors };
   const lines = Object.entries(parts).flatMap(([part, all]) => counts(all).map((line) => `  ${part}: ${line}`));
-  return [contestant, ...lines].join('\n');
+  return [`${contestant}: ${sales} sales, ${unanswered} without an answer`, ...lines].join('\n');
 }
 
 function counts(names: readonly string[]): string[] {
@@ -65,7 +67,7 @@ export function write(page: string, comparison: Comparison): void {
 /** 1 if one of the package's own ways has lost a sale or told one wrong. What the others lose is a matter of timing. */
 export function exitCode(outcomes: readonly Outcome[]): 0 | 1 {
   const ours = outcomes.filter(({ contestant }) => contestant.startsWith('$'));
-  return ours.every(({ lost, wrong }) => total(lost) === 0 && wrong.length === 0) ? 0 : 1;
+  return ours.some(isWrong) ? 1 : 0;
 }
 
 function total(lost: Outcome['lost']): number {
