@@ -33,7 +33,7 @@ const sections = (file: string) =>
 const PACKED: string[] = ['README.md', 'LICENSE', 'package.json', ...JSON.parse(read('package.json')).files];
 const isPacked = (file: string) => PACKED.some((packed) => file === packed || file.startsWith(`${packed}/`));
 /** Of the project itself, for readers who have the repository. */
-const OF_THE_PROJECT = ['CHANGELOG.md', 'docs/decisions/0008-libraries-of-development.md', 'docs/guides/examples.md'];
+const OF_THE_PROJECT = ['CHANGELOG.md', 'docs/decisions/0008-libraries-of-development.md'];
 
 /** Packages that guides use and this project does not install, as far as the guides use them. */
 const GUESTS = `
