@@ -82,11 +82,10 @@ export const workQueryClass = onceForEach(
       }
 
       handleDataRow({ fields }: { readonly fields: readonly Value[] }): void {
-        if (this.#unreadable !== undefined) return;
         try {
           this.#rows.push(fields.map((value, at) => (value === null ? null : this.#parsers[at]?.(value))));
         } catch (error) {
-          this.#unreadable = error;
+          this.#unreadable ??= error;
         }
       }
 
