@@ -15,6 +15,7 @@ interface Admitted {
 
 /** The holders in whose names a call has its leases, and how it got each lease. */
 interface Leases {
+  readonly keys: readonly string[];
   readonly holders: readonly string[];
   readonly via: readonly LockVia[];
 }
@@ -70,7 +71,8 @@ export class CallTrace {
   }
 
   /** It has its leases, until `released`. */
-  had({ holders, via }: Leases): void {
+  had({ keys, holders, via }: Leases): void {
+    this.call.keys = keys;
     if (this.#wait) {
       this.#wait.message.via = via;
       this.#wait.succeed();

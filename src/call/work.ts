@@ -2,8 +2,10 @@ import { after, reactionsDone, stop } from '../base/clock.js';
 import { InvalidOptionError, inFlightAtReturn, TransactionAbortedError } from '../base/errors.js';
 import { findJoinable, holding } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
+import { permitOf } from '../base/permits.js';
 import type { Database, Query, Unfinished } from '../database/database.js';
 import type { LockOptions, ResolvedLockOptions } from '../options/options.js';
+import type { Admission } from '../transaction/admission.js';
 import { type CallHooks, HeldLock, type Lock, type Work } from './lock.js';
 import type { LockCall } from './parts.js';
 
@@ -25,14 +27,15 @@ export function workOf<Tx, R>({
   abort,
   hooks,
   joins,
-}: FunctionOf<Tx, R>): (tx: Tx, admission: { readonly token: bigint }, ask: Query) => Promise<R> {
+}: FunctionOf<Tx, R>): (tx: Tx, admission: Pick<Admission, 'key' | 'token'>, ask: Query) => Promise<R> {
   const { client, database, keys, options, beforeWork } = call;
-  return async (tx, { token }, ask) => {
+  return async (tx, { key, token }, ask) => {
     if (beforeWork) {
       await beforeWork(ask);
       abort.throwIfAborted();
     }
-    const lock = new HeldLock(keys, token, abort);
+    const permit = permitOf(key);
+    const lock = new HeldLock(permit === undefined ? keys : [permit.key], token, abort, permit?.permit);
     hooks.onRun(lock);
     const own: JoinableTransaction = { client, tx, lock, abort, options, joined: undefined };
     try {
