@@ -13,5 +13,7 @@ if lease and (lease.holder == ARGV[2] or lease.holder == ARGV[3]) then
   put_permit(KEYS[1], state, tonumber(ARGV[1]), ARGV[3], ARGV[4], ARGV[8])
   return 1
 end
-if not lease then serve_or_tell(KEYS[1], KEYS[2], state, ARGV[5], ARGV[6], ARGV[7]) end
+if not lease then
+  serve_or_tell(KEYS[1], KEYS[2], state, ARGV[5], ARGV[6], ARGV[7], ARGV[1], ARGV[1], MOST_PERMITS)
+end
 return 0

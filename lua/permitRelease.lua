@@ -27,5 +27,5 @@ if had then
   state.at[number] = nil
   state.count = state.count - 1
 end
-serve_or_tell(KEYS[1], KEYS[2], state, ARGV[6], ARGV[7], ARGV[8])
+serve_or_tell(KEYS[1], KEYS[2], state, ARGV[6], ARGV[7], ARGV[8], ARGV[1], ARGV[2], ARGV[5])
 return had and 1 or 0

@@ -53,6 +53,12 @@ local function permit_place(holder, receiver, most, name, offer_time)
   return place_of(holder, receiver, most .. (name == '' and '' or ' ' .. name), offer_time)
 end
 
+local function most_of(place)
+  local holder, receiver, rest = parts_of(place)
+  local most = string.match(rest or '', '^%d+')
+  return most and tonumber(most), holder, receiver
+end
+
 -- Offers free permits to the first in the queue that are still subscribed, as pass_on does for a lock. One that works only
 -- while fewer are taken keeps its place, and all behind it wait: otherwise it would never have its turn.
 --
@@ -62,25 +68,23 @@ local function serve(permits, queue, state, wake, offer_time, pubsub, own)
   for _ = 1, MOST_ENDED do
     local entry = redis.call('LINDEX', queue, 0)
     if entry == false or entry == own then return entry or nil end
-    local holder, receiver, rest = parts_of(entry)
-    local most = string.match(rest or '', '^%d+')
+    local most, holder, receiver = most_of(entry)
     if most == nil then return nil end
-    if is_there(pubsub, wake, receiver) then
-      local number = free_permit(state, 0, most - 1, most)
-      if number == nil then return entry end
-      redis.call('LPOP', queue)
+    local number = free_permit(state, 0, most - 1, most)
+    -- One that has ended is not in the way of the next one, and otherwise keeps its place: it may only have lost its connection.
+    local is_next = number or state.count < (most_of(redis.call('LINDEX', queue, 1) or '') or 0)
+    if not is_next or not number and is_there(pubsub, wake, receiver) then return entry end
+    redis.call('LPOP', queue)
+    if number and is_there(pubsub, wake, receiver) then
       put_permit(permits, state, number, holder, offer_time, '')
       wake_up(pubsub, wake, holder .. ' ' .. offer_time)
       state.told = true
-    else
-      redis.call('LPOP', queue)
     end
   end
 end
 
 -- Behind a lease that has ended: who waits and has lost its place in a flush has to look.
-local function serve_or_tell(permits, queue, state, wake, offer_time, pubsub)
-  if serve(permits, queue, state, wake, offer_time, pubsub) == nil and not state.told then
-    wake_up(pubsub, wake, 'look')
-  end
+local function serve_or_tell(permits, queue, state, wake, offer_time, pubsub, first, last, most)
+  local waits = serve(permits, queue, state, wake, offer_time, pubsub)
+  if waits == nil and not state.told and free_permit(state, first, last, most) then wake_up(pubsub, wake, 'look') end
 end

@@ -155,9 +155,9 @@ export class CallTrace {
 /** The code of the answer of `$oncePer` that the run of this interval has been committed. */
 export const NOT_DUE = 'NOT_DUE';
 
-/** "Not now" is an answer of `$tryWithLock` and `$oncePer`, and no error. `begun`: whether the function has been called. */
+/** "Not now" is an answer of `$tryWithLock`, `$tryWithPermit` and `$oncePer`, and no error. `begun`: whether the function has been called. */
 export function isNotNow({ call, begun }: Pick<CallTrace, 'call' | 'begun'>, error: unknown): boolean {
-  if (call.operation !== '$tryWithLock' && call.operation !== '$oncePer') return false;
+  if (!['$tryWithLock', '$tryWithPermit', '$oncePer'].includes(call.operation)) return false;
   return isNotDue(call, error) || (!begun && codeOf(error) === 'LOCK_TIMEOUT');
 }
 

@@ -26,7 +26,16 @@ export interface TracedMessage {
 
 /** `fenced-lock:lock`: one call, from its beginning until its promise settles. */
 export interface LockMessage extends TracedMessage {
-  readonly operation: '$withLock' | '$tryWithLock' | '$oncePer' | '$lock' | '$resumeLock' | 'handle.$transaction';
+  readonly operation:
+    | '$withLock'
+    | '$tryWithLock'
+    | '$oncePer'
+    | '$lock'
+    | '$withPermit'
+    | '$tryWithPermit'
+    | '$permit'
+    | '$resumeLock'
+    | 'handle.$transaction';
   /**
    * Sorted by their bytes, without duplicates. Of a permit: `imports [permit of 3]` while it is waited for, then the one that
    * was had, such as `imports [permit 2]`.

@@ -65,7 +65,7 @@ export interface PermitHandle<Tx> extends LockHandle<Tx> {
 
 /** Waits for the lock and registers its token. */
 export function lock<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHandle<Tx>> {
-  return traced('$lock', parts, call, (call) => take(parts, call));
+  return traced(call.operation ?? '$lock', parts, call, (call) => take(parts, call));
 }
 
 async function take<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHandle<Tx>> {

@@ -170,11 +170,15 @@ class MemoryLeases {
    */
   serve(spot: Spot, { own, quietly = false }: { own?: string; quietly?: boolean } = {}) {
     let isTold = false;
-    for (const { holder, client, most } of this.#get(spot.id).queue) {
+    const { queue } = this.#get(spot.id);
+    for (const [at, { holder, client, most }] of queue.entries()) {
       if (holder === own) return { first: own, isTold };
-      if (client.hears(spot.id)) {
-        const number = this.freeAt({ ...spot, first: 0, last: most - 1, most });
-        if (number === undefined) return { first: holder, isTold };
+      const hears = client.hears(spot.id);
+      const number = this.freeAt({ ...spot, first: 0, last: most - 1, most });
+      // One that has gone is not in the way of the next one, and otherwise keeps its place.
+      const isInTheWay = !hears && this.#get(spot.id).leases.size < (queue[at + 1]?.most ?? 0);
+      if (number === undefined && !isInTheWay) return { first: holder, isTold };
+      if (number !== undefined && hears) {
         this.put(spot, number, holder, OFFER_TIME);
         if (!quietly) this.tell(spot.id, { offeredTo: holder, expiresIn: OFFER_TIME });
         isTold = true;
@@ -187,7 +191,7 @@ class MemoryLeases {
   /** Offers what is free. Where nobody is known to wait, all look. */
   passOn(spot: Spot, quietly = false): void {
     const { first, isTold } = this.serve(spot, { quietly });
-    if (first === undefined && !isTold && !quietly) this.tell(spot.id, 'look');
+    if (first === undefined && !isTold && !quietly && this.freeAt(spot) !== undefined) this.tell(spot.id, 'look');
   }
 
   hint(spot: Spot, holder: string): void {
