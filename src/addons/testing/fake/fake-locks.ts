@@ -195,6 +195,8 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
   readonly #elsewhere: FakeRoom;
   /** The last lease of each key. */
   readonly #leases = new Map<string, Lease>();
+  /** How many callers have come for any one of some permits, and have not got it. */
+  readonly #coming = new Map<string, number>();
   /** How many callers wait for each key. */
   readonly #waiting = new Map<string, number>();
   readonly #watchers = new Set<() => void>();
@@ -295,7 +297,7 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
   /** Whether somebody else has what a caller comes for. */
   #isTaken(key: string): boolean {
     const permit = permitOf(key);
-    if (permit !== undefined) return this.#leasesOf(permit.key).length >= permit.most;
+    if (permit !== undefined) return this.#leasesOf(permit.key).length + (this.#coming.get(key) ?? 0) >= permit.most;
     return !this.#room.isFree(key) || this.#leaseOf(key) !== undefined;
   }
 
@@ -377,6 +379,7 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
       count(1);
       for (const look of [...this.#watchers]) look();
     }
+    this.#coming.set(key, (this.#coming.get(key) ?? 0) + 1);
     try {
       const turn = await enter();
       this.#leases.set(turn.key, turn.lease);
@@ -385,6 +388,7 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
       failed(call.record, error);
       throw error;
     } finally {
+      this.#coming.set(key, (this.#coming.get(key) ?? 0) - 1);
       if (waits) count(-1);
     }
   }
