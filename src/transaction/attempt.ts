@@ -8,6 +8,7 @@ import {
 } from '../base/errors.js';
 import { Reply } from '../base/reply.js';
 import type { Conductor, Connection, Hook, Operation, Query } from '../database/database.js';
+import { whereInstalled } from '../database/installed.js';
 import { STILL_HERE } from '../database/sql.js';
 import { OrderedWrites } from '../fencing/ordered-writes.js';
 import { fromAdmission } from '../fencing/refusal.js';
@@ -68,6 +69,11 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     return this.#admission !== undefined;
   }
 
+  /** As `Conductor.key`. */
+  get key(): string {
+    return this.#call.leases.key;
+  }
+
   /** As `Conductor.gate`: the connection has its conductor from the admission on. */
   get gate(): Gate {
     return this.#gate as Gate;
@@ -100,7 +106,8 @@ export class Attempt<Tx, R> implements Conductor, Hook {
       if (this.#opening.hooked) {
         // Before the work, so that its first writes are sent as its later ones. Through the gate, so that a failure of the
         // connection is found there when the outcome is explained.
-        const unguarded = parts.fencing.unguarded(database.rescue) ?? (await parts.fencing.readUnguarded(ask));
+        const read = () => parts.fencing.readUnguarded(whereInstalled(ask, database));
+        const unguarded = parts.fencing.unguarded(database.rescue) ?? (await read());
         if (unguarded.size > 0) this.#writes = this.#orderedWrites(unguarded, admission);
       }
       // Otherwise the function would be called although its call was given up since the admission.
@@ -145,7 +152,6 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     const work = () => this.#call.work(tx, admission, ask);
     try {
       this.#value = await abort.race(trace === undefined ? work() : trace.work(work));
-      close();
       // The reply to a statement that was awaited has left the gate before the function could return.
       if (gate.isAtWork) throw inFlightAtReturn(leases.key, 'a statement');
     } catch (error) {
@@ -154,6 +160,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
       // Shut the gate before COMMIT or ROLLBACK: Prisma would otherwise send it between the statements of an operation,
       // and the rest of them would run outside the transaction.
       this.#state = 'draining';
+      close();
       gate.shut(() => lateOperation(leases.key));
       const connection = this.#opening.connection as Connection;
       if (gate.busy || gate.failure !== undefined) await drain(this.#call, gate, connection, admission);
