@@ -40,3 +40,29 @@ async function play(project: PackedProject, { url, pool }: OwnDatabase): Promise
   const env = { DATABASE_URL: url, REDIS_URL: inject('redis').url ?? '', STOCK_ID: String(rows[0]?.id) };
   return JSON.parse(await project.runWith(env, project.path('dist/main.js')));
 }
+
+describeWithShop('an ORM on `locks.pool`, installed from the registry and the tarball', () => {
+  const SAID = {
+    result: 'of the transaction',
+    thrown: true,
+    // The first one was the lock's, and has committed.
+    'two transactions': 'HookFailedError HOOK_FAILED',
+    none: 'TransactionAbortedError TRANSACTION_ABORTED',
+    'beside, read': 30,
+    'beside, written': expect.stringContaining('INSIDE_TRANSACTION'),
+    nested: 30,
+    streamed: 1,
+    'COMMIT refused': 'TransactionAbortedError TRANSACTION_ABORTED',
+    left: 30,
+    warnings: [],
+  };
+
+  test.each(['typeorm', 'mikro-orm', 'knex'])('%s: its transaction is that of the lock', async (name) => {
+    await using database = await createDatabase();
+    await setUpShop(database);
+    await guard(database);
+    const project = await projectOf(name);
+    expect(await play(project, database)).toEqual(SAID);
+    project.remove();
+  }, 300_000);
+});
