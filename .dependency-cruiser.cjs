@@ -19,6 +19,7 @@ const ROOMS = {
   connection: ['database/'],
   prisma: ['connection/', 'database/', 'fencing/writes'],
   base: [],
+  faces: ['public', 'assemble', 'client', 'call/', 'connection/', 'database/', 'fencing/fencing', 'options/'],
   // The addons stand on top, and nothing below knows them.
   'addons/otel': [],
   'addons/testing': [
@@ -40,11 +41,12 @@ const ROOMS = {
 };
 /** The files at the top. */
 const TOP = {
-  index: ['client', 'extension', 'current', 'call/', 'options/', 'stores/memory'],
+  index: ['public', 'client', 'extension', 'current', 'options/'],
+  public: ['client', 'call/', 'options/', 'stores/memory'],
   current: ['client', 'call/lock', 'prisma/client'],
-  extension: ['assemble', 'client', 'call/', 'options/', 'prisma/'],
+  extension: ['assemble', 'client', 'call/', 'options/', 'connection/rescue', 'fencing/', 'prisma/'],
   client: ['call/', 'options/', 'waiting/', 'database/', 'fencing/', 'transaction/', 'prisma/'],
-  assemble: ['call/', 'options/', 'waiting/', 'stores/', 'redis/', 'database/', 'fencing/', 'transaction/', 'prisma/'],
+  assemble: ['call/', 'options/', 'waiting/', 'stores/', 'redis/', 'database/', 'transaction/'],
 };
 const file = (name) => `^src/${name}[.]ts$`;
 const place = (name) => (name.endsWith('/') ? `^src/${name}` : file(name));
@@ -75,9 +77,9 @@ module.exports = {
     },
     {
       name: 'the-core-knows-no-prisma',
-      comment: 'The fence serves plain pg as well; test/connection/plain.test.ts runs it there.',
+      comment: 'The fence serves plain pg, Kysely and Drizzle as well.',
       severity: 'error',
-      from: { path: '^src/(connection|database|transaction|fencing|waiting)/' },
+      from: { path: '^src/(connection|database|transaction|fencing|waiting|faces)/' },
       to: { path: ['^src/prisma/', 'node_modules/@prisma/'] },
     },
     {
@@ -85,7 +87,7 @@ module.exports = {
       comment: 'The pool is had from the driver adapter; the package does not depend on pg.',
       severity: 'error',
       from: { path: '^src/', pathNot: '^src/(cli|addons/testing)/' },
-      to: { path: 'node_modules/(pg|@types/pg)/' },
+      to: { path: 'node_modules/(pg|@types/pg)/', dependencyTypesNot: ['type-only'] },
     },
     layer(
       'cli-stands-on-the-ground-floor',
@@ -101,7 +103,7 @@ module.exports = {
       '^src/cli/',
       '^src/base/',
       '^src/options/',
-      '^src/(assemble|client|call/(operators|history|observed)|connection/pool-database)[.]ts$',
+      '^src/(assemble|client|call/(operators|history|observed)|connection/(pool-database|pg))[.]ts$',
       '^src/(fencing/fencing|waiting/store|redis/names|redis/topology/slot)[.]ts$',
       '^src/addons/board/(board|node-listener|options|client-source|source)[.]ts$',
     ),
@@ -124,6 +126,7 @@ module.exports = {
       from: { path: '^src/', pathNot: '^src/(cli|addons/(otel|nest|nest-cls|testing))/' },
       to: {
         dependencyTypes: ['npm', 'npm-dev', 'npm-peer', 'npm-optional'],
+        dependencyTypesNot: ['type-only'],
         pathNot: 'node_modules/@prisma/client/',
       },
     },

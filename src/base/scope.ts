@@ -10,6 +10,8 @@ interface ScopeProperties {
   readonly held: unknown;
   /** The hooks of a call that run. */
   readonly hook: unknown;
+  /** The transaction of a lock, which begins where another library begins one. */
+  readonly begins: unknown;
 }
 
 /** An async context. */

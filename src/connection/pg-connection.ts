@@ -1,5 +1,5 @@
 import { after } from '../base/clock.js';
-import { InvalidOptionError } from '../base/errors.js';
+import { InvalidOptionError, lateOperation } from '../base/errors.js';
 import type { Reply } from '../base/reply.js';
 import {
   type Beginning,
@@ -12,23 +12,27 @@ import {
   type Statement,
   type StatementResult,
 } from '../database/database.js';
-import type { PgClient, PgResult } from './pg.js';
+import { isSubmittable, type PgClient, type PgResult, type Submittable } from './pg.js';
 import type { PooledConnection } from './pooled-connection.js';
 
 /** How long a connection that is given up may take to end its transaction before it is closed; milliseconds. */
 export const SILENT_TIME = 2_500;
 
-const LEVELS: Readonly<Record<string, string>> = {
+/** The isolation levels in SQL, by their names in the options. */
+export const LEVELS: Readonly<Record<string, string>> = {
   ReadUncommitted: 'READ UNCOMMITTED',
   ReadCommitted: 'READ COMMITTED',
   RepeatableRead: 'REPEATABLE READ',
   Serializable: 'SERIALIZABLE',
 };
 const COMMIT: Statement = { text: 'COMMIT', values: [] };
-const ROLLBACK = 'ROLLBACK';
-const OF_BEGIN = /^(BEGIN$|SET TRANSACTION ISOLATION LEVEL )/;
-/** The answer to a statement that is not sent. */
+/** As the database clients write them: Prisma in capitals, Kysely and Drizzle in small letters. */
+const OF_BEGIN = /^(?:begin|start transaction)\b|^set transaction isolation level /i;
+const OF_COMMIT = /^commit$/i;
+const OF_ROLLBACK = /^rollback$/i;
+/** The answers to statements that are not sent. */
 const NOTHING: PgResult = { command: '', rows: [] };
+const COMMITTED: PgResult = { command: 'COMMIT', rowCount: null, rows: [], fields: [] };
 const ANSWERED = Promise.resolve(NOTHING);
 
 type Answers = readonly Reply<StatementResult>[];
@@ -44,6 +48,10 @@ export class PgConnection implements Connection {
   /** The connection, once the next transaction has begun on it. */
   #passedOn: PooledConnection | undefined;
   #closedBy: unknown;
+  /** The query objects of the work that have not ended. */
+  readonly #cursors = new Set<Submittable>();
+  /** The key of the lock, once its transaction has ended and the connection was given back. */
+  #key: string | undefined;
   /** The reply to the COMMIT of the previous transaction, if BEGIN was sent with it. */
   #commitBefore: Reply<StatementResult> | undefined;
 
@@ -60,10 +68,13 @@ export class PgConnection implements Connection {
     this.#commitBefore = sentBefore?.commit;
     pooled.onClosed = (error) => this.conductor?.closed(error);
     const { client } = pooled;
+    const removeListener: PgClient['removeListener'] = (event, listener) => client.removeListener(event, listener);
     this.facade = {
       query: this.#onQuery,
       on: (event, listener) => client.on(event, listener),
-      removeListener: (event, listener) => client.removeListener(event, listener),
+      removeListener,
+      off: removeListener,
+      processID: client.processID,
       release: this.#release,
     };
   }
@@ -147,18 +158,19 @@ export class PgConnection implements Connection {
    * Called for each statement of the database client. BEGIN was sent with the admission, and the conductor decides
    * about COMMIT.
    */
-  readonly #onQuery = (query: unknown): Promise<PgResult> => {
-    const config = typeof query === 'string' ? { text: query } : (query as { text: string });
+  readonly #onQuery = (query: unknown, values?: unknown): unknown => {
+    if (isSubmittable(query)) return this.#submit(query);
+    const config = configOf(query, values);
     const { text } = config;
-    if (this.stage === 'opening' && OF_BEGIN.test(text)) return ANSWERED;
-    if (this.stage !== 'working' && text === ROLLBACK) return this.rollback().then(() => NOTHING);
-    const { conductor } = this;
-    if (conductor === undefined) return Promise.reject(this.#pooled === undefined ? closed() : sentTooEarly());
-    if (this.stage === 'ending' && text === 'COMMIT') return conductor.commit(NOTHING);
-    return this.#sendWork(config as Record<string, unknown>, text, conductor.gate);
+    const { conductor, stage } = this;
+    if (stage === 'opening' && OF_BEGIN.test(text)) return ANSWERED;
+    if (stage !== 'working' && OF_ROLLBACK.test(text)) return this.rollback().then(() => NOTHING);
+    if (conductor === undefined) return Promise.reject(this.#withoutConductor());
+    if (stage === 'ending' && OF_COMMIT.test(text)) return conductor.commit(COMMITTED);
+    return this.#sendWork(config, text, conductor.gate);
   };
 
-  async #sendWork(config: Record<string, unknown>, text: string, gate: Passage): Promise<PgResult> {
+  async #sendWork(config: WorkConfig, text: string, gate: Passage): Promise<PgResult> {
     const pooled = this.#connection();
     gate.enter(text);
     let result: PgResult;
@@ -173,6 +185,44 @@ export class PgConnection implements Connection {
     return result;
   }
 
+  /** Sends a query object of the work, such as a cursor. It counts as in flight until the server is ready again. */
+  #submit<S extends Submittable>(query: S): S {
+    const { conductor } = this;
+    if (conductor === undefined) throw this.#withoutConductor();
+    const { gate } = conductor;
+    const pooled = this.#connection();
+    const { handleReadyForQuery: ready, handleError: failed } = query;
+    gate.enter(query.text ?? '');
+    this.#cursors.add(query);
+    let isOver = false;
+    query.handleReadyForQuery = (...given) => {
+      if (!isOver) {
+        isOver = true;
+        this.#cursors.delete(query);
+        if (pooled.status === 'I') gate.ended('');
+        gate.leave();
+      }
+      ready.apply(query, given);
+    };
+    query.handleError = (error, ...given) => {
+      const named = isOver ? error : gate.failed(error);
+      isOver = true;
+      this.#cursors.delete(query);
+      failed.call(query, named, ...given);
+    };
+    return pooled.client.query(query) as S;
+  }
+
+  /** Called when the function of the lock has ended: a cursor that it has left open would wait for its reader. */
+  closeCursors(): void {
+    for (const cursor of this.#cursors) (cursor.destroy ?? cursor.close)?.call(cursor);
+  }
+
+  #withoutConductor(): Error {
+    if (this.#key !== undefined) return lateOperation(this.#key);
+    return this.#pooled === undefined ? closed() : sentTooEarly();
+  }
+
   #connection(): PooledConnection {
     if (this.#pooled === undefined) throw closed();
     return this.#pooled;
@@ -181,6 +231,7 @@ export class PgConnection implements Connection {
   /** Drops all references: Prisma keeps its last hundred transactions and what they refer to. */
   readonly #release = (): void => {
     const pooled = this.#pooled;
+    this.#key = this.conductor?.key;
     this.#closedBy = pooled?.closedBy;
     this.#pooled = undefined;
     this.conductor = undefined;
@@ -191,6 +242,16 @@ export class PgConnection implements Connection {
   };
 }
 
+/** A statement of the database client. */
+type WorkConfig = Record<string, unknown> & { text: string };
+
+/** The configuration of a statement that was given as a text, or with its values beside it. Prisma's own is not copied. */
+function configOf(query: unknown, values: unknown): WorkConfig {
+  if (typeof query === 'string') return values === undefined ? { text: query } : { text: query, values };
+  const config = query as WorkConfig;
+  return Array.isArray(values) ? { ...config, values } : config;
+}
+
 function closed(): NotRun {
   return new NotRun('the connection of the lock has been closed');
 }
@@ -199,8 +260,9 @@ function closed(): NotRun {
 function sentTooEarly(): InvalidOptionError {
   return new InvalidOptionError(
     '$transaction',
-    'of an extension of this client sends a statement before it calls its function. Under a lock the first statement is the ' +
-      'admission. Send the statement in the function of the lock, or take locks on a client without that extension.',
+    'of an extension of this client, or of what the client does with each connection, sends a statement before it calls its ' +
+      'function. Under a lock the first statement is the admission. Send the statement in the function of the lock, or take ' +
+      'locks on a client without that extension.',
   );
 }
 

@@ -20,12 +20,31 @@ export interface PgClient {
   query(query: unknown, callback?: (error?: unknown) => void): unknown;
   on(event: 'error', listener: (error: Error) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
+  off?(event: 'error', listener: (error: Error) => void): unknown;
   release(error?: Error | boolean): void;
+  /** Of the backend: database clients cancel a statement by it. */
+  readonly processID?: number | null | undefined;
   /** `I`: outside a transaction, `T`: inside one, `E`: inside a failed one. pg 8.22 and later. */
   getTransactionStatus?(): string | null;
   readonly connection?: {
     prependListener(event: 'readyForQuery', listener: (message: ReadyForQuery) => void): unknown;
   };
+}
+
+/** A query object that sends itself, such as a cursor. */
+export interface Submittable {
+  readonly text?: string;
+  submit(connection: unknown): unknown;
+  handleReadyForQuery(...given: unknown[]): void;
+  handleError(error: unknown, ...given: unknown[]): void;
+  /** Of a cursor. */
+  close?(): unknown;
+  /** Of a stream. */
+  destroy?(): unknown;
+}
+
+export function isSubmittable(query: unknown): query is Submittable {
+  return typeof (query as Partial<Submittable> | null)?.submit === 'function';
 }
 
 /** The result of a query of pg. */

@@ -1,55 +1,72 @@
-import type { ClientTransactionOptions, Database, Place, Query, Row } from '../database/database.js';
-import type { PgPool, PgResult } from './pg.js';
-import { PgConnection } from './pg-connection.js';
-import { PooledConnection } from './pooled-connection.js';
+import { InvalidOptionError } from '../base/errors.js';
+import type { Connection, Database, Query, Row } from '../database/database.js';
+import { type Begin, OwnTransaction } from './client-transaction.js';
+import { isDisconnect, isEnded, isStatementError, isUnavailable, sqlDetail, sqlState } from './errors.js';
+import type { PgClient, PgPool } from './pg.js';
+import { LEVELS, type PgConnection } from './pg-connection.js';
+import { fencePool } from './pool.js';
 
-/** What the work does to the database: statements over its one connection. */
-export interface PlainTx {
-  query(statement: { readonly text: string; readonly values?: unknown[] }): Promise<PgResult>;
-}
+/** Begins a transaction of a database client on its pool, at an isolation level such as `repeatable read`. */
+export type BeginAt<Tx> = (body: Parameters<Begin<Tx>>[0], level: string | undefined) => Promise<void>;
 
-interface ErrorOfPg {
-  readonly code?: string;
-  readonly severity?: string;
-  readonly detail?: string;
-  readonly message?: string;
-}
-
-const ofPg = (error: unknown) => (error ?? {}) as ErrorOfPg;
-
-/** The port to a database over a bare pool of pg, without Prisma. */
-export function poolDatabase(pool: object, rescue: Query): Database<PlainTx> {
-  const from = pool as PgPool;
+/** The port to a database client that takes its connections from a pool of pg. */
+export function poolDatabase<Tx>(pool: PgPool, rescue: Query, begin: BeginAt<Tx>): Database<Tx> {
+  fencePool(pool);
   return {
     rescue,
-    sqlState: (error) => (ofPg(error).severity === undefined ? undefined : ofPg(error).code),
-    sqlDetail: (error) => ofPg(error).detail,
-    isStatementError: (error) => ofPg(error).severity === 'ERROR',
+    sqlState,
+    sqlDetail,
+    isStatementError,
     isNoMatch: () => false,
-    isUnavailable: (error) => ofPg(error).code === 'ECONNREFUSED',
-    isDisconnect: (error) => /Connection terminated|is not queryable/.test(ofPg(error).message ?? ''),
-    open(_: ClientTransactionOptions, { over, connected }: Place) {
-      const had = connect(from, over as PgConnection | undefined).then((connection) => {
-        connected(connection);
-        return connection;
-      });
-      had.catch(() => {});
-      return {
-        async run(_, body) {
-          const { facade } = await had;
-          try {
-            await body(facade as PlainTx, () => {}).catch(async (error: unknown) => {
-              await facade.query('ROLLBACK');
-              throw error;
-            });
-            await facade.query('COMMIT');
-          } finally {
-            facade.release();
-          }
+    isDisconnect,
+    isUnavailable,
+    isEnded,
+    mayBeInsideTransaction: () => false,
+    open({ evenIfWanted, maxWait, isolationLevel }, { over, connected }) {
+      let connection: Connection | undefined;
+      const place = {
+        over,
+        connected: (had: Connection) => {
+          connection = had;
+          connected(had);
         },
-        discard: () => had.then((connection) => connection.abandon()),
+      };
+      const level = isolationLevel && LEVELS[isolationLevel]?.toLowerCase();
+      const opened = new OwnTransaction<Tx>(place, evenIfWanted, (body) => begin(body, level), maxWait);
+      return {
+        run: (_, body) =>
+          opened.run((tx, source) => {
+            if (source !== pool) return Promise.reject(elsewhere());
+            return body(tx, () => (connection as PgConnection).closeCursors());
+          }),
+        discard: () => opened.discard(),
       };
     },
+  };
+}
+
+/** The database client is over another pool, or had its connection before. */
+function elsewhere(): InvalidOptionError {
+  return new InvalidOptionError(
+    'pool',
+    'must be the one that the database client takes its connections from: the transaction of the lock began elsewhere.',
+  );
+}
+
+/** Begins transactions as plain pg does. */
+export function plainly(pool: PgPool): BeginAt<PgClient> {
+  return async (body) => {
+    const connection = await pool.connect();
+    try {
+      await connection.query('BEGIN');
+      await body(connection);
+      await connection.query('COMMIT');
+    } catch (error) {
+      await Promise.resolve(connection.query('ROLLBACK')).catch(() => {});
+      throw error;
+    } finally {
+      connection.release();
+    }
   };
 }
 
@@ -58,8 +75,4 @@ export function queryOver(pool: {
   query(text: string, values: unknown[]): Promise<{ rows: readonly object[] }>;
 }): Query {
   return async (text, values) => (await pool.query(text, [...values])).rows as readonly Row[];
-}
-
-async function connect(pool: PgPool, over: PgConnection | undefined): Promise<PgConnection> {
-  return over ?? new PgConnection(new PooledConnection(await pool.connect(), pool));
 }

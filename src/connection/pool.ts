@@ -1,3 +1,5 @@
+import { ensure } from '../base/checks.js';
+import { OVERDUE, within } from '../base/clock.js';
 import { processWide } from '../base/process-wide.js';
 import { scopes } from '../base/scope.js';
 import { type Connection, NotRun, type Place } from '../database/database.js';
@@ -18,10 +20,13 @@ export class Ticket {
   /** Dropped after use: timers and sockets keep the async context that they were created in, and this object with it. */
   #place: Place | undefined;
   readonly #evenIfWanted: boolean;
+  readonly #maxWait: number | undefined;
 
-  constructor(place: Place, evenIfWanted: boolean) {
+  /** @param maxWait how long to wait for a connection of the pool, if the database client sets no limit itself; milliseconds. */
+  constructor(place: Place, evenIfWanted: boolean, maxWait?: number) {
     this.#place = place;
     this.#evenIfWanted = evenIfWanted;
+    this.#maxWait = maxWait;
   }
 
   /** Returns the facade that the database client gets instead of a connection of the pool. */
@@ -32,7 +37,18 @@ export class Ticket {
     const over = this.#place?.over as PgConnection | undefined;
     // An extension may choose the client, and so the database, for each transaction by itself.
     if (over?.pool !== undefined && over.pool !== pool) throw new NotRun('the transaction begins on another pool');
-    return this.#connected(over ?? new PgConnection(new PooledConnection(await connect(), pool))).facade;
+    return this.#connected(over ?? new PgConnection(new PooledConnection(await this.#had(connect()), pool))).facade;
+  }
+
+  async #had(connected: Promise<PgClient>): Promise<PgClient> {
+    const maxWait = this.#maxWait;
+    const client = maxWait === undefined ? await connected : await within(connected, maxWait);
+    if (client !== OVERDUE) return client;
+    connected.then(
+      (late) => late.release(),
+      () => {},
+    );
+    throw new Error(`The pool had no connection within ${maxWait} ms (maxWait)`);
   }
 
   /** The same for an adapter without a pool of pg. */
@@ -69,6 +85,22 @@ const countedPools = new WeakSet<object>();
 /** Whether all plain transactions on this pool or adapter are counted. An adapter is fenced before its first one. */
 export function isCounted(source: object): boolean {
   return !('idleCount' in source) || countedPools.has(source);
+}
+
+export function isPool(driver: unknown): driver is PgPool {
+  const { connect, Client, waitingCount } = (driver ?? {}) as Partial<PgPool>;
+  return typeof connect === 'function' && typeof Client?.Query === 'function' && typeof waitingCount === 'number';
+}
+
+/** @param settings of a pool. @throws InvalidOptionError */
+export function refuseQueryTimeout(settings: object | undefined): void {
+  const { query_timeout: limit, connectionString: url } = (settings ?? {}) as Readonly<Record<string, unknown>>;
+  ensure(
+    !limit && !/[?&]query_timeout=/.test(String(url)),
+    'query_timeout',
+    'of the pg pool must not be set: it drops a queued ROLLBACK and returns the connection to the pool inside the open ' +
+      'transaction, which the next caller then commits. Use statement_timeout, or the `timeout` of the lock.',
+  );
 }
 
 /** Makes the pool give a fenced connection to the transaction of a lock. Other callers get what the pool always gave. */

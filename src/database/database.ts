@@ -45,6 +45,8 @@ export interface Passage {
 
 /** Decides about what the database client sends on a connection once the work has begun. */
 export interface Conductor {
+  /** The key of the lock, for errors. */
+  readonly key: string;
   readonly gate: Passage;
   /** Called when the work is over and the database client sends COMMIT. Resolves if the transaction has committed. */
   commit<T>(done: T): Promise<T>;

@@ -1,8 +1,8 @@
 import { processWide } from '../base/process-wide.js';
 import type { AdapterTransaction } from '../connection/adapter-connection.js';
+import { isLoss } from '../connection/errors.js';
 import type { PgPool } from '../connection/pg.js';
-import { fencePool, openTicket, plainTransactionBegun, rememberFactory } from '../connection/pool.js';
-import { isLoss } from './errors.js';
+import { fencePool, isPool, openTicket, plainTransactionBegun, rememberFactory } from '../connection/pool.js';
 import type { AdapterFactory } from './internals.js';
 
 /** The object that a driver adapter factory's `connect()` returns. */
@@ -79,11 +79,6 @@ function fenceDriver(adapter: ClientAdapter): PgPool | undefined {
   if (!isPool(driver)) return undefined;
   fencePool(driver);
   return driver;
-}
-
-function isPool(driver: unknown): driver is PgPool {
-  const { connect, Client, waitingCount } = (driver ?? {}) as Partial<PgPool>;
-  return typeof connect === 'function' && typeof Client?.Query === 'function' && typeof waitingCount === 'number';
 }
 
 function fenceAdapter(adapter: ClientAdapter): void {

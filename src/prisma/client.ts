@@ -1,5 +1,6 @@
 import { ensure } from '../base/checks.js';
 import { InvalidOptionError } from '../base/errors.js';
+import { refuseQueryTimeout } from '../connection/pool.js';
 import type { AdapterFactory, PrismaInternals } from './internals.js';
 
 /** Refuses a client that cannot hold locks. @throws InvalidOptionError */
@@ -22,13 +23,7 @@ export function checkClient(client: PrismaInternals): AdapterFactory {
     'is one of PGlite, which has a single session: for tests and for trying out, and refused where NODE_ENV is ' +
       'production. Use PrismaPg on a PostgreSQL server.',
   );
-  const { config } = adapter as { config?: { query_timeout?: unknown; connectionString?: unknown } };
-  ensure(
-    !config?.query_timeout && !/[?&]query_timeout=/.test(String(config?.connectionString)),
-    'query_timeout',
-    'of the pg pool must not be set: it drops a queued ROLLBACK and returns the connection to the pool inside the open ' +
-      'transaction, which the next caller then commits. Use statement_timeout, or the `timeout` of the lock.',
-  );
+  refuseQueryTimeout((adapter as { config?: object }).config);
   return adapter;
 }
 

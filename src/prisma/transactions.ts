@@ -1,12 +1,19 @@
 import { LONGEST_TIME } from '../base/clock.js';
 import { InvalidOptionError } from '../base/errors.js';
 import { onceForEach } from '../base/once-for-each.js';
-import { Reply } from '../base/reply.js';
-import { runInside } from '../base/scope.js';
-import { isCounted, isOfAnother, isPlainTransactionOpen, Ticket } from '../connection/pool.js';
+import { OwnTransaction } from '../connection/client-transaction.js';
+import {
+  isDisconnect,
+  isEnded,
+  isNoMatch,
+  isStatementError,
+  isUnavailable,
+  sqlDetail,
+  sqlState,
+} from '../connection/errors.js';
+import { isCounted, isOfAnother, isPlainTransactionOpen } from '../connection/pool.js';
 import { type Database, NotRun, type Query, type Unfinished } from '../database/database.js';
 import { fenceConnected, fencedClasses } from './adapter.js';
-import { isDisconnect, isEnded, isNoMatch, isStatementError, isUnavailable, sqlDetail, sqlState } from './errors.js';
 import { INNERMOST, innermostOf, rememberTransaction } from './hooks.js';
 import type { AdapterFactory, PrismaInternals, TransactionClient } from './internals.js';
 import { nameOnClient } from './models.js';
@@ -38,23 +45,16 @@ function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object
     unfinished: (tx) => (tx as { readonly [UNFINISHED]?: Unfinished })[UNFINISHED],
     mayBeInsideTransaction: () => isPlainTransactionOpen() || !countedAdapters.has(adapter),
     open({ key, hooked, evenIfWanted, maxWait, isolationLevel }, place) {
-      const ticket = new Ticket(place, evenIfWanted);
       const fencedBefore = fencedClasses.count;
-      const decided = new Reply<Body>();
       // Prisma's own timeout must never fire: it lets the rest of a running operation run outside the transaction
       // (prisma/orm#29762). This package's timeout shuts the gate and ends the backend.
       const options = { timeout: LONGEST_TIME, maxWait, isolationLevel };
-      const settled = runInside({ ticket }, () =>
-        clientFor(hooked).$transaction(
-          (tx) => decided.value?.(tx) ?? decided.promise.then((body) => body(tx)),
-          options,
-        ),
+      const opened = new OwnTransaction<TransactionClient>(place, evenIfWanted, (body) =>
+        clientFor(hooked).$transaction(body, options),
       );
       return {
-        run(hook, body) {
-          const once = (tx: TransactionClient): Promise<void> => {
-            ticket.isOpen = false;
-            const { source } = ticket;
+        run: (hook, body) =>
+          opened.run((tx, source) => {
             if (source === undefined) return notFenced(adapter, fencedBefore);
             if (isOfAnother(source, adapter)) return ofAnother(adapter, source);
             if (isCounted(source)) countedAdapters.add(adapter);
@@ -69,20 +69,8 @@ function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object
               own.isClosed = true;
               forget();
             });
-          };
-          let ended: Promise<void> | undefined;
-          // An extension may repeat the transaction, on a connection that is not fenced. A repetition ends as the first
-          // run did.
-          decided.resolve((tx) => {
-            ended ??= once(tx);
-            return ended;
-          });
-          return settled;
-        },
-        discard() {
-          decided.resolve(() => Promise.reject(new Error('not needed')));
-          return settled;
-        },
+          }),
+        discard: () => opened.discard(),
       };
     },
   };
@@ -90,8 +78,6 @@ function prismaDatabase(client: PrismaInternals, rescue: Query): Database<object
 
 /** Adapters whose plain transactions are all counted. Known once a lock has had a transaction there. */
 const countedAdapters = new WeakSet<object>();
-
-type Body = (tx: TransactionClient) => Promise<void>;
 
 /**
  * Refuses a transaction without a fenced connection. If the client had connected before, its adapter is fenced now, and

@@ -68,6 +68,11 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     return this.#admission !== undefined;
   }
 
+  /** As `Conductor.key`. */
+  get key(): string {
+    return this.#call.leases.key;
+  }
+
   /** As `Conductor.gate`: the connection has its conductor from the admission on. */
   get gate(): Gate {
     return this.#gate as Gate;
@@ -145,7 +150,6 @@ export class Attempt<Tx, R> implements Conductor, Hook {
     const work = () => this.#call.work(tx, admission, ask);
     try {
       this.#value = await abort.race(trace === undefined ? work() : trace.work(work));
-      close();
       // The reply to a statement that was awaited has left the gate before the function could return.
       if (gate.isAtWork) throw inFlightAtReturn(leases.key, 'a statement');
     } catch (error) {
@@ -154,6 +158,7 @@ export class Attempt<Tx, R> implements Conductor, Hook {
       // Shut the gate before COMMIT or ROLLBACK: Prisma would otherwise send it between the statements of an operation,
       // and the rest of them would run outside the transaction.
       this.#state = 'draining';
+      close();
       gate.shut(() => lateOperation(leases.key));
       const connection = this.#opening.connection as Connection;
       if (gate.busy || gate.failure !== undefined) await drain(this.#call, gate, connection, admission);

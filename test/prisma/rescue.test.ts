@@ -1,6 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { expect, inject, test } from 'vitest';
-import { Rescue, rescueFactory } from '../../src/prisma/rescue.js';
+import { Rescue } from '../../src/connection/rescue.js';
+import { connectionsOf, rescueFactory } from '../../src/prisma/rescue.js';
 import { startFaultProxy } from '../support/fault-proxy.js';
 import { describeWithShop, Shop } from '../support/shop.js';
 
@@ -8,7 +9,7 @@ describeWithShop('the rescue connection', () => {
   const shop = new Shop();
 
   test('is another one after a statement that hangs', async () => {
-    const rescue = new Rescue(rescueFactory(new PrismaPg({ connectionString: inject('postgres').app })));
+    const rescue = new Rescue(connectionsOf(rescueFactory(new PrismaPg({ connectionString: inject('postgres').app }))));
     shop.closeLater(() => rescue.close());
     await expect(rescue.query("SELECT pg_sleep(60)::text, 'hangs'", [])).rejects.toThrow('did not answer');
     expect(await rescue.query('SELECT 1 AS well', [])).toEqual([{ well: 1 }]);
@@ -34,7 +35,7 @@ describeWithShop('the rescue connection', () => {
     const adapter = new PrismaPg(config(inject('postgres').app));
     const factory = rescueFactory(adapter) as unknown as { readonly config: { readonly max: number } };
     expect(factory.config).toMatchObject({ max: 1, allowExitOnIdle: true });
-    const rescue = new Rescue(factory as unknown as typeof adapter);
+    const rescue = new Rescue(connectionsOf(factory as unknown as typeof adapter));
     shop.closeLater(() => rescue.close());
     expect(await rescue.query('SELECT 1 AS well', [])).toEqual([{ well: 1 }]);
   });
@@ -44,7 +45,7 @@ describeWithShop('the rescue connection', () => {
     const proxy = await startFaultProxy({ host, port: Number(port) });
     shop.closeLater(() => proxy.close());
     const connectionString = proxy.url(inject('postgres').app);
-    const rescue = new Rescue(rescueFactory(new PrismaPg({ connectionString })));
+    const rescue = new Rescue(connectionsOf(rescueFactory(new PrismaPg({ connectionString }))));
     shop.closeLater(() => rescue.close());
     await rescue.query('SELECT 1', []);
     proxy.silence();

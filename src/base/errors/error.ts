@@ -67,9 +67,20 @@ export class FencedLockError extends Error {
  */
 export function toFencedLockError(error: unknown): FencedLockError | undefined {
   if (error instanceof FencedLockError) return error;
-  const wrapper = error as { readonly meta?: { readonly fencedLock?: unknown } | null } | null | undefined;
-  const ours = tryRead(() => wrapper?.meta?.fencedLock);
+  const ours = tryRead(() => wrappedBy((error ?? {}) as Wrapper));
   return ours instanceof FencedLockError ? ours : undefined;
+}
+
+interface Wrapper {
+  readonly meta?: { readonly fencedLock?: unknown } | null;
+  readonly query?: unknown;
+  readonly cause?: unknown;
+  readonly driverError?: unknown;
+}
+
+/** What a database library has put into an error of its own: Prisma, or Drizzle and TypeORM, whose errors name the statement. */
+function wrappedBy({ meta, query, cause, driverError }: Wrapper): unknown {
+  return meta?.fencedLock ?? (typeof query === 'string' ? (driverError ?? cause) : undefined);
 }
 
 /** A literal, as the code is one: a minifier renames the classes. */

@@ -142,12 +142,17 @@ export class HookFailedError extends FencedLockError {
   /** What the hooks threw, in the order in which they ran. `cause` is the first. */
   readonly errors: readonly unknown[];
 
-  constructor(key: string, value: unknown, errors: readonly unknown[]) {
+  /** @param what has failed, if that is no hook. */
+  constructor(
+    key: string,
+    value: unknown,
+    errors: readonly unknown[],
+    what = errors.length === 1 ? 'a hook of it' : `${errors.length} hooks of it`,
+  ) {
     super(
       'HOOK_FAILED',
-      `The transaction under the lock ${quoted(key)} has committed, but ${errors.length === 1 ? 'a hook' : `${errors.length} hooks`} ` +
-        `of it failed${reason(errors[0])}. The commit stands: do not run the work again. Its result is in \`value\`, what ` +
-        'the hooks threw in `errors`.',
+      `The transaction under the lock ${quoted(key)} has committed, but ${what} failed${reason(errors[0])}. The commit ` +
+        'stands: do not run the work again. Its result is in `value`, what was thrown in `errors`.',
       { key, cause: errors[0] },
     );
     this.value = value;

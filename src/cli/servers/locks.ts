@@ -3,7 +3,8 @@ import { LockTimeoutError, LockUnavailableError, NotInstalledError } from '../..
 import { makeObservable } from '../../call/observed.js';
 import { type Taken, TOKEN_RAISED, take } from '../../call/operators.js';
 import { lockClient } from '../../client.js';
-import { poolDatabase, queryOver } from '../../connection/pool-database.js';
+import type { PgPool } from '../../connection/pg.js';
+import { plainly, poolDatabase, queryOver } from '../../connection/pool-database.js';
 import { Fencing } from '../../fencing/fencing.js';
 import { DEFAULTS, type RedisLike } from '../../options/options.js';
 import { resolveOptions } from '../../options/resolve.js';
@@ -70,7 +71,8 @@ export async function openLocks(
   const clients = redis.map(({ client }) => client);
   const resolved = optionsOf(clients, keyPrefix);
   const query = queryOver(server.pool);
-  const database = poolDatabase(server.pool, query);
+  const pool = server.pool as unknown as PgPool;
+  const database = poolDatabase(pool, query, plainly(pool));
   const { observed, ...ports } = assembleLocks(resolved, query);
   const resolve = () => resolved.defaults;
   const { parts, methods } = lockClient(resolved, {

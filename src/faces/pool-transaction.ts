@@ -1,0 +1,285 @@
+import {
+  HookFailedError,
+  InsideTransactionError,
+  InvalidOptionError,
+  TransactionAbortedError,
+} from '../base/errors.js';
+import { Reply } from '../base/reply.js';
+import { runInside, scopes } from '../base/scope.js';
+import { writesBySql } from '../base/sql-text.js';
+import type { Lock, Work } from '../call/lock.js';
+import type { PgClient, PgPool, PgResult } from '../connection/pg.js';
+
+const BEGIN = /^\s*(?:begin|start\s+transaction)\b/i;
+const COMMIT = /^\s*(?:commit|end)\b/i;
+const ROLLBACK = /^\s*(?:rollback|abort)\b(?!\s+(?:(?:work|transaction)\s+)?to\b)/i;
+const READS = /^\s*(?:select|show|with|values)\b/i;
+const SET_LEVEL = /^\s*set\s+transaction\s+isolation\b/i;
+const READ_ONLY = /\bread\s+only\b/i;
+const LEVEL = /\bisolation\s+level\s+(read\s+uncommitted|read\s+committed|repeatable\s+read|serializable)/i;
+
+type Callback = (error: unknown, result?: unknown) => void;
+type Connect = (error: unknown, client?: PgClient, release?: PgClient['release']) => void;
+
+/**
+ * The transaction of one lock on a pool, for its function. The function works on `client`, or another library begins a transaction
+ * on `locks.pool`: that one. Its states, and how it leaves them:
+ *
+ * - `unused`: nothing was sent. A statement on `client`: `client`. BEGIN on the pool: `begun`.
+ * - `client`: the function works on `client`. A BEGIN on the pool would be another transaction, and is refused.
+ * - `begun`: the library is inside. It sends COMMIT: `committing`. It sends ROLLBACK, or gives the connection back: `rolled-back`.
+ * - `committing`: the work of the lock is over, and the lock commits. The library gets its answer when the outcome is known, and
+ *   the rest of the function runs behind the lock: `ended`.
+ * - `rolled-back`: nothing can be sent any more, and the lock rolls back when its function has ended.
+ */
+export class PoolTransaction {
+  readonly client: { query: PgClient['query'] };
+  /** Resolves when the library has sent COMMIT. */
+  readonly committing = new Reply<void>();
+  readonly #connection: PgClient;
+  readonly #level: string | undefined;
+  readonly #outcome = new Reply<PgResult>();
+  #state: 'unused' | 'client' | 'begun' | 'committing' | 'ended' | 'rolled-back' = 'unused';
+
+  /** @param connection of the lock's transaction. @param level its isolation level, such as `repeatable read`. */
+  constructor(connection: PgClient, level: string | undefined) {
+    this.#connection = connection;
+    this.#level = level;
+    this.client = {
+      query: (...given: [unknown]) => {
+        if (this.#state === 'unused') this.#state = 'client';
+        return connection.query(...given);
+      },
+    };
+  }
+
+  /** Called when the work of the lock has ended. @param mustBegin whether a function that sent nothing has missed its transaction. */
+  checkEnd(key: string, mustBegin: boolean): void {
+    if (this.#state === 'rolled-back') {
+      throw new TransactionAbortedError(
+        key,
+        'ended',
+        'the transaction that was begun on `locks.pool` was rolled back, and the function returned all the same. Throw what it was ' +
+          'rolled back for.',
+      );
+    }
+    if (this.#state === 'begun') throw new TransactionAbortedError(key, 'not-awaited', NOT_AWAITED);
+    if (this.#state !== 'unused' || !mustBegin) return;
+    throw new TransactionAbortedError(
+      key,
+      'ended',
+      'its function began no transaction on `locks.pool`, and sent nothing on `client`. Make the other library with ' +
+        '`locks.pool`, and await its transaction in the function.',
+    );
+  }
+
+  /** Called when the transaction has ended. @param failed why it did not commit. */
+  settle(failed?: { readonly error: unknown }): void {
+    if (this.#state === 'committing') this.#state = 'ended';
+    // Nobody may wait for it.
+    this.#outcome.promise.catch(() => {});
+    if (failed) this.#outcome.reject(failed.error);
+    else this.#outcome.resolve(answerOf('COMMIT'));
+  }
+
+  /** Whether the work ended with the library's COMMIT, and the function may still run. */
+  get isBehind(): boolean {
+    return this.#state === 'ended';
+  }
+
+  begin(text: string): void {
+    if (this.#state !== 'unused') throw new InsideTransactionError(this.#state === 'client' ? BESIDE_CLIENT : ONLY_ONE);
+    if (READ_ONLY.test(text))
+      throw new InvalidOptionError(
+        'accessMode',
+        'of the transaction of a lock cannot be READ ONLY: the lock writes the row of its key.',
+      );
+    this.#checkLevel(text);
+    this.#state = 'begun';
+  }
+
+  /** Sends a statement of the library, once it has begun. */
+  send(query: unknown, values: unknown): unknown {
+    const text = textOf(query);
+    if (BEGIN.test(text)) this.begin(text);
+    // Libraries also send it behind a COMMIT that has failed.
+    if (this.#state !== 'begun' && ROLLBACK.test(text)) return answerOf('ROLLBACK');
+    if (this.#state !== 'begun') throw new InsideTransactionError(ONLY_ONE);
+    if (SET_LEVEL.test(text)) {
+      this.#checkLevel(text);
+      return answerOf('SET');
+    }
+    if (COMMIT.test(text)) {
+      this.#state = 'committing';
+      this.committing.resolve();
+      return this.#outcome.promise;
+    }
+    if (ROLLBACK.test(text)) {
+      this.#state = 'rolled-back';
+      return answerOf('ROLLBACK');
+    }
+    return (this.#connection.query as (...given: unknown[]) => unknown)(query, values);
+  }
+
+  /** Called when the library gives the connection back. */
+  release(): void {
+    if (this.#state === 'begun') this.#state = 'rolled-back';
+  }
+
+  /** Of the connection, for what libraries read of it. */
+  get connection(): PgClient {
+    return this.#connection;
+  }
+
+  #checkLevel(text: string): void {
+    const level = LEVEL.exec(text)?.[1]?.replaceAll(/\s+/g, ' ').toLowerCase();
+    if (level === undefined || level === (this.#level ?? 'read committed')) return;
+    throw new InvalidOptionError(
+      'isolationLevel',
+      `of the transaction on \`locks.pool\` is ${level}, and that of the lock is ${this.#level ?? 'the default'}. Give it to ` +
+        '`withLock`, whose transaction it is.',
+    );
+  }
+}
+
+/** The answer to a statement that is not sent. */
+function answerOf(command: string): PgResult {
+  return { command, rowCount: null, rows: [], fields: [] };
+}
+
+const NOT_AWAITED =
+  'the transaction that was begun on `locks.pool` had not ended when its function returned. Await it in the function.';
+const ONLY_ONE =
+  'A second transaction was begun on `locks.pool` inside the function of a lock. The first one was the transaction of the ' +
+  'lock: do all of the work in it, or take a lock for each.';
+const BESIDE_CLIENT =
+  'A transaction was begun on `locks.pool` inside the function of a lock that works on its `client`. Use one of them.';
+const SETTINGS =
+  'The library that began a transaction on `locks.pool` inside the function of a lock had sent a statement on that connection before, ' +
+  'such as a SET. It would not hold for the transaction of the lock, which has another one. Send it in the transaction.';
+const OUTSIDE =
+  'A write was sent on `locks.pool` inside the function of a lock, and outside of its transaction: it would stay when that is ' +
+  'rolled back. Send it in the transaction.';
+
+/** What the function of a call returns, once it has: behind the COMMIT of the library it may still run. */
+export interface Running<R> {
+  readonly value: Promise<R>;
+}
+
+/**
+ * The function of a lock as the work of its transaction: the work also ends with the library's COMMIT.
+ *
+ * @param mustBegin whether a function that sends nothing has missed its transaction.
+ */
+export function running<Client, R>(fn: Work<Client, R>, mustBegin: () => boolean): Work<PoolTransaction, Running<R>> {
+  return async (own, lock) => {
+    const value = runInside({ begins: own }, async () => await fn(own.client as Client, lock));
+    value.catch(() => {});
+    await Promise.race([value, own.committing.promise]);
+    own.checkEnd(lock.key, mustBegin());
+    return { value: own.committing.isSettled ? behind(value, lock) : value };
+  };
+}
+
+/** An error behind the COMMIT does not say that the work was rolled back. */
+async function behind<R>(value: Promise<R>, { key }: Lock): Promise<R> {
+  try {
+    return await value;
+  } catch (error) {
+    throw new HookFailedError(key, undefined, [error], 'the rest of its function');
+  }
+}
+
+/** The innermost transaction of a lock whose function the present code runs in. */
+function present(): PoolTransaction | undefined {
+  const [own] = scopes().flatMap(({ inside: { begins } }) => (begins === undefined ? [] : [begins as PoolTransaction]));
+  return own;
+}
+
+/**
+ * The pool for another library. Outside of locks, all of it is the pool. Inside the function of a lock, a connection whose first
+ * statement is BEGIN is that of the lock's transaction; on any other, writes are refused.
+ */
+export function poolFor<Pool extends PgPool>(pool: Pool): Pool {
+  const connect = (callback?: Connect) => {
+    const own = present();
+    const given = callback === undefined ? [] : [callback];
+    if (own === undefined) return (pool.connect as (...given: unknown[]) => unknown)(...given);
+    const client = connectionFor(own, pool);
+    if (callback === undefined) return Promise.resolve(client);
+    callback(undefined, client, client.release);
+  };
+  const query = (...given: unknown[]) => {
+    const send = () => (pool as unknown as { query(...given: unknown[]): unknown }).query(...given);
+    const own = present();
+    if (own === undefined || own.isBehind || !writesBySql(textOf(given[0]))) return send();
+    return answered(given, () => Promise.reject(new InsideTransactionError(OUTSIDE)));
+  };
+  return new Proxy(pool, {
+    get(target, property) {
+      if (property === 'connect') return connect;
+      if (property === 'query') return query;
+      return Reflect.get(target, property, target);
+    },
+  });
+}
+
+/** A connection that becomes the lock's with BEGIN, or one of the pool with any other first statement. */
+function connectionFor(own: PoolTransaction, pool: PgPool): PgClient {
+  let isOwn = false;
+  let plain: Promise<PgClient> | undefined;
+  /** Whether something was sent on the other connection that may hold for its session. */
+  let hasSettings = false;
+  const send = (query: unknown, values: unknown): unknown => {
+    const text = textOf(query);
+    if (isOwn) return own.send(query, values);
+    if (BEGIN.test(text)) {
+      if (hasSettings) throw new InsideTransactionError(SETTINGS);
+      own.begin(text);
+      isOwn = true;
+      return answerOf('BEGIN');
+    }
+    if (!own.isBehind && writesBySql(text)) throw new InsideTransactionError(OUTSIDE);
+    hasSettings ||= !READS.test(text);
+    plain ??= pool.connect();
+    return plain.then((client) => (client.query as (...given: unknown[]) => unknown)(query, values));
+  };
+  const release: PgClient['release'] = (error) => {
+    if (isOwn) own.release();
+    void plain?.then(
+      (client) => client.release(error),
+      () => {},
+    );
+  };
+  // What happens to the connection, its statements tell: a library that never takes its listener off would leave one each time.
+  const listens = () => client;
+  const client: PgClient = Object.assign(Object.create(own.connection) as PgClient, {
+    on: listens,
+    once: listens,
+    off: listens,
+    addListener: listens,
+    removeListener: listens,
+    query: (...given: unknown[]) => answered(given, async () => await send(given[0], valuesOf(given[1]))),
+    release,
+  });
+  return client;
+}
+
+/** Answers by the callback of pg, if there is one, or by a promise. */
+function answered(given: readonly unknown[], send: () => Promise<unknown>): unknown {
+  const callback = given.find((one): one is Callback => typeof one === 'function');
+  if (callback === undefined) return send();
+  send().then(
+    (result) => callback(undefined, result),
+    (error: unknown) => callback(error),
+  );
+  return undefined;
+}
+
+function valuesOf(given: unknown): unknown {
+  return Array.isArray(given) ? given : undefined;
+}
+
+function textOf(query: unknown): string {
+  return typeof query === 'string' ? query : String((query as { readonly text?: unknown } | null)?.text ?? '');
+}
