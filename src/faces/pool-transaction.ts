@@ -8,7 +8,7 @@ import { Reply } from '../base/reply.js';
 import { runInside, scopes } from '../base/scope.js';
 import { writesBySql } from '../base/sql-text.js';
 import type { Lock, Work } from '../call/lock.js';
-import type { PgClient, PgPool, PgResult } from '../connection/pg.js';
+import { isSubmittable, type PgClient, type PgPool, type PgResult, type Submittable } from '../connection/pg.js';
 
 const BEGIN = /^\s*(?:begin|start\s+transaction)\b/i;
 const COMMIT = /^\s*(?:commit|end)\b/i;
@@ -29,7 +29,7 @@ type Connect = (error: unknown, client?: PgClient, release?: PgClient['release']
  * - `client`: the function works on `client`. A BEGIN on the pool would be another transaction, and is refused.
  * - `begun`: the library is inside. It sends COMMIT: `committing`. It sends ROLLBACK, or gives the connection back: `rolled-back`.
  * - `committing`: the work of the lock is over, and the lock commits. The library gets its answer when the outcome is known, and
- *   the rest of the function runs behind the lock: `ended`.
+ *   the rest of the function runs behind the lock: `ended`, or `rolled-back` if the COMMIT has failed.
  * - `rolled-back`: nothing can be sent any more, and the lock rolls back when its function has ended.
  */
 export class PoolTransaction {
@@ -75,14 +75,14 @@ export class PoolTransaction {
 
   /** Called when the transaction has ended. @param failed why it did not commit. */
   settle(failed?: { readonly error: unknown }): void {
-    if (this.#state === 'committing') this.#state = 'ended';
+    if (this.#state === 'committing') this.#state = failed ? 'rolled-back' : 'ended';
     // Nobody may wait for it.
     this.#outcome.promise.catch(() => {});
     if (failed) this.#outcome.reject(failed.error);
     else this.#outcome.resolve(answerOf('COMMIT'));
   }
 
-  /** Whether the work ended with the library's COMMIT, and the function may still run. */
+  /** Whether the library's COMMIT has ended the work and succeeded, and the function may still run. */
   get isBehind(): boolean {
     return this.#state === 'ended';
   }
@@ -177,16 +177,20 @@ export function running<Client, R>(fn: Work<Client, R>, mustBegin: () => boolean
     value.catch(() => {});
     await Promise.race([value, own.committing.promise]);
     own.checkEnd(lock.key, mustBegin());
-    return { value: own.committing.isSettled ? behind(value, lock) : value };
+    if (!own.committing.isSettled) return { value };
+    const rest = behind(own, value, lock);
+    // Nobody waits for it if the COMMIT fails.
+    rest.catch(() => {});
+    return { value: rest };
   };
 }
 
 /** An error behind the COMMIT does not say that the work was rolled back. */
-async function behind<R>(value: Promise<R>, { key }: Lock): Promise<R> {
+async function behind<R>(own: PoolTransaction, value: Promise<R>, { key }: Lock): Promise<R> {
   try {
     return await value;
   } catch (error) {
-    throw new HookFailedError(key, undefined, [error], 'the rest of its function');
+    throw own.isBehind ? new HookFailedError(key, undefined, [error], 'the rest of its function') : error;
   }
 }
 
@@ -239,10 +243,24 @@ function connectionFor(own: PoolTransaction, pool: PgPool): PgClient {
       isOwn = true;
       return answerOf('BEGIN');
     }
+    return other(text).then((client) => (client.query as (...given: unknown[]) => unknown)(query, values));
+  };
+  /** Sends a query object, such as a cursor, which pg gives back at once. */
+  const submit = (query: Submittable): unknown => {
+    if (isOwn) return own.send(query, undefined);
+    // What is read from it before it is sent, it keeps in a queue.
+    other(textOf(query)).then(
+      (client) => client.query(query),
+      (error: unknown) => query.handleError(error),
+    );
+    return query;
+  };
+  /** The connection for what is sent outside of the transaction. */
+  const other = (text: string): Promise<PgClient> => {
     if (!own.isBehind && writesBySql(text)) throw new InsideTransactionError(OUTSIDE);
     hasSettings ||= !READS.test(text);
     plain ??= pool.connect();
-    return plain.then((client) => (client.query as (...given: unknown[]) => unknown)(query, values));
+    return plain;
   };
   const release: PgClient['release'] = (error) => {
     if (isOwn) own.release();
@@ -259,7 +277,10 @@ function connectionFor(own: PoolTransaction, pool: PgPool): PgClient {
     off: listens,
     addListener: listens,
     removeListener: listens,
-    query: (...given: unknown[]) => answered(given, async () => await send(given[0], valuesOf(given[1]))),
+    query: (...given: unknown[]) =>
+      isSubmittable(given[0])
+        ? submit(given[0])
+        : answered(given, async () => await send(given[0], valuesOf(given[1]))),
     release,
   });
   return client;
@@ -280,6 +301,9 @@ function valuesOf(given: unknown): unknown {
   return Array.isArray(given) ? given : undefined;
 }
 
+/** @param query a text, a configuration or a query object; a stream has a cursor inside. */
 function textOf(query: unknown): string {
-  return typeof query === 'string' ? query : String((query as { readonly text?: unknown } | null)?.text ?? '');
+  if (typeof query === 'string') return query;
+  const { text, cursor } = (query ?? {}) as { readonly text?: unknown; readonly cursor?: { readonly text?: unknown } };
+  return String(text ?? cursor?.text ?? '');
 }
