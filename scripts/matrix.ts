@@ -77,7 +77,8 @@ function run(name: string, each: string): Result {
       cwd: folder,
       stdio: ['ignore', 'ignore', 'inherit'],
     });
-    const env: NodeJS.ProcessEnv = { ...process.env };
+    // Without colors: the names of what failed are read from it.
+    const env: NodeJS.ProcessEnv = { ...process.env, FORCE_COLOR: '0' };
     if (name === 'node') {
       install(folder, [`node@${each}`]);
       env['PATH'] = [join(folder, 'node_modules/node/bin'), env['PATH']].join(delimiter);

@@ -18,6 +18,7 @@ const SET_LEVEL = /^\s*set\s+transaction\s+isolation\b/i;
 const READ_ONLY = /\bread\s+only\b/i;
 const LEVEL = /\bisolation\s+level\s+(read\s+uncommitted|read\s+committed|repeatable\s+read|serializable)/i;
 
+type Query = (...given: unknown[]) => unknown;
 type Callback = (error: unknown, result?: unknown) => void;
 type Connect = (error: unknown, client?: PgClient, release?: PgClient['release']) => void;
 
@@ -29,32 +30,58 @@ type Connect = (error: unknown, client?: PgClient, release?: PgClient['release']
  * - `client`: the function works on `client`. A BEGIN on the pool would be another transaction, and is refused.
  * - `begun`: the library is inside. It sends COMMIT: `committing`. It sends ROLLBACK, or gives the connection back: `rolled-back`.
  * - `committing`: the work of the lock is over, and the lock commits. The library gets its answer when the outcome is known, and
- *   the rest of the function runs behind the lock: `ended`, or `rolled-back` if the COMMIT has failed.
+ *   the rest of the function runs behind the lock: `ended`.
  * - `rolled-back`: nothing can be sent any more, and the lock rolls back when its function has ended.
  */
 export class PoolTransaction {
-  readonly client: { query: PgClient['query'] };
+  readonly client: { query(...given: unknown[]): unknown };
+  readonly pool: PgPool;
   /** Resolves when the library has sent COMMIT. */
-  readonly committing = new Reply<void>();
+  readonly #committing = new Reply<void>();
   readonly #connection: PgClient;
   readonly #level: string | undefined;
   readonly #outcome = new Reply<PgResult>();
   #state: 'unused' | 'client' | 'begun' | 'committing' | 'ended' | 'rolled-back' = 'unused';
 
+  /** Whether the function of the call that the transaction is of has begun: those of calls that join it run inside. */
+  #isRunning = false;
+
   /** @param connection of the lock's transaction. @param level its isolation level, such as `repeatable read`. */
-  constructor(connection: PgClient, level: string | undefined) {
+  constructor(pool: PgPool, connection: PgClient, level: string | undefined) {
+    this.pool = pool;
     this.#connection = connection;
     this.#level = level;
     this.client = {
-      query: (...given: [unknown]) => {
+      query: (...given) => {
         if (this.#state === 'unused') this.#state = 'client';
-        return connection.query(...given);
+        const send = () => (connection.query as Query)(given[0], valuesOf(given[1]));
+        return typeof given.at(-1) === 'function' ? answered(given, async () => await send()) : send();
       },
     };
   }
 
-  /** Called when the work of the lock has ended. @param mustBegin whether a function that sent nothing has missed its transaction. */
-  checkEnd(key: string, mustBegin: boolean): void {
+  /**
+   * Runs the function of a call as the work of the transaction, which also ends with the library's COMMIT. Resolves to what the
+   * function returns: behind that COMMIT it may still run.
+   *
+   * @param mustBegin whether a function that sends nothing has missed its transaction.
+   */
+  async run<R>(fn: Work<never, R>, lock: Lock, mustBegin: () => boolean): Promise<Running<R>> {
+    const joins = this.#isRunning;
+    this.#isRunning = true;
+    const value = runInside({ begins: this }, async () => await fn(this.client as never, lock));
+    // Whoever gets it looks at it later.
+    value.catch(() => {});
+    await Promise.race([value, this.#committing.promise]);
+    if (!joins) this.#checkEnd(lock.key, mustBegin());
+    if (!this.#committing.isSettled || joins) return { value };
+    const rest = behind(value, lock);
+    // If that COMMIT fails, the library throws it here, and the call looks at its own error alone.
+    rest.catch(() => {});
+    return { value: rest };
+  }
+
+  #checkEnd(key: string, mustBegin: boolean): void {
     if (this.#state === 'rolled-back') {
       throw new TransactionAbortedError(
         key,
@@ -75,14 +102,14 @@ export class PoolTransaction {
 
   /** Called when the transaction has ended. @param failed why it did not commit. */
   settle(failed?: { readonly error: unknown }): void {
-    if (this.#state === 'committing') this.#state = failed ? 'rolled-back' : 'ended';
+    if (this.#state === 'committing') this.#state = 'ended';
     // Nobody may wait for it.
     this.#outcome.promise.catch(() => {});
     if (failed) this.#outcome.reject(failed.error);
     else this.#outcome.resolve(answerOf('COMMIT'));
   }
 
-  /** Whether the library's COMMIT has ended the work and succeeded, and the function may still run. */
+  /** Whether the work ended with the library's COMMIT, and the function may still run. */
   get isBehind(): boolean {
     return this.#state === 'ended';
   }
@@ -111,14 +138,14 @@ export class PoolTransaction {
     }
     if (COMMIT.test(text)) {
       this.#state = 'committing';
-      this.committing.resolve();
+      this.#committing.resolve();
       return this.#outcome.promise;
     }
     if (ROLLBACK.test(text)) {
       this.#state = 'rolled-back';
       return answerOf('ROLLBACK');
     }
-    return (this.#connection.query as (...given: unknown[]) => unknown)(query, values);
+    return (this.#connection.query as Query)(query, values);
   }
 
   /** Called when the library gives the connection back. */
@@ -161,43 +188,24 @@ const OUTSIDE =
   'A write was sent on `locks.pool` inside the function of a lock, and outside of its transaction: it would stay when that is ' +
   'rolled back. Send it in the transaction.';
 
-/** What the function of a call returns, once it has: behind the COMMIT of the library it may still run. */
+/** What the function of a call returns, once it has. */
 export interface Running<R> {
   readonly value: Promise<R>;
 }
 
-/**
- * The function of a lock as the work of its transaction: the work also ends with the library's COMMIT.
- *
- * @param mustBegin whether a function that sends nothing has missed its transaction.
- */
-export function running<Client, R>(fn: Work<Client, R>, mustBegin: () => boolean): Work<PoolTransaction, Running<R>> {
-  return async (own, lock) => {
-    const value = runInside({ begins: own }, async () => await fn(own.client as Client, lock));
-    value.catch(() => {});
-    await Promise.race([value, own.committing.promise]);
-    own.checkEnd(lock.key, mustBegin());
-    if (!own.committing.isSettled) return { value };
-    const rest = behind(own, value, lock);
-    // Nobody waits for it if the COMMIT fails.
-    rest.catch(() => {});
-    return { value: rest };
-  };
-}
-
 /** An error behind the COMMIT does not say that the work was rolled back. */
-async function behind<R>(own: PoolTransaction, value: Promise<R>, { key }: Lock): Promise<R> {
+async function behind<R>(value: Promise<R>, { key }: Lock): Promise<R> {
   try {
     return await value;
   } catch (error) {
-    throw own.isBehind ? new HookFailedError(key, undefined, [error], 'the rest of its function') : error;
+    throw new HookFailedError(key, undefined, [error], 'the rest of its function');
   }
 }
 
-/** The innermost transaction of a lock whose function the present code runs in. */
-function present(): PoolTransaction | undefined {
-  const [own] = scopes().flatMap(({ inside: { begins } }) => (begins === undefined ? [] : [begins as PoolTransaction]));
-  return own;
+/** The innermost transaction of a lock on this pool whose function the present code runs in. */
+function present(pool: PgPool): PoolTransaction | undefined {
+  const all = scopes().flatMap(({ inside: { begins } }) => (begins === undefined ? [] : [begins as PoolTransaction]));
+  return all.find((own) => own.pool === pool);
 }
 
 /**
@@ -206,16 +214,16 @@ function present(): PoolTransaction | undefined {
  */
 export function poolFor<Pool extends PgPool>(pool: Pool): Pool {
   const connect = (callback?: Connect) => {
-    const own = present();
+    const own = present(pool);
     const given = callback === undefined ? [] : [callback];
-    if (own === undefined) return (pool.connect as (...given: unknown[]) => unknown)(...given);
+    if (own === undefined) return (pool.connect as Query).apply(pool, given);
     const client = connectionFor(own, pool);
     if (callback === undefined) return Promise.resolve(client);
-    callback(undefined, client, client.release);
+    process.nextTick(callback, undefined, client, client.release);
   };
   const query = (...given: unknown[]) => {
-    const send = () => (pool as unknown as { query(...given: unknown[]): unknown }).query(...given);
-    const own = present();
+    const send = () => (pool as unknown as { readonly query: Query }).query(...given);
+    const own = present(pool);
     if (own === undefined || own.isBehind || !writesBySql(textOf(given[0]))) return send();
     return answered(given, () => Promise.reject(new InsideTransactionError(OUTSIDE)));
   };
@@ -243,12 +251,12 @@ function connectionFor(own: PoolTransaction, pool: PgPool): PgClient {
       isOwn = true;
       return answerOf('BEGIN');
     }
-    return other(text).then((client) => (client.query as (...given: unknown[]) => unknown)(query, values));
+    return other(text).then((client) => (client.query as Query).call(client, query, values));
   };
   /** Sends a query object, such as a cursor, which pg gives back at once. */
   const submit = (query: Submittable): unknown => {
     if (isOwn) return own.send(query, undefined);
-    // What is read from it before it is sent, it keeps in a queue.
+    // It keeps in a queue what is read from it before it is sent.
     other(textOf(query)).then(
       (client) => client.query(query),
       (error: unknown) => query.handleError(error),
