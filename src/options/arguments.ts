@@ -8,11 +8,11 @@ const MOST_KEYS = 100;
 
 /** What each call takes, in which order. */
 const ARGUMENTS = {
-  $withLock: '$withLock(key, fn, options)',
-  $tryWithLock: '$tryWithLock(key, fn, options)',
-  $oncePer: '$oncePer(key, interval, fn, options)',
-  $lock: '$lock(key, options)',
-  $transaction: '$transaction(fn, options)',
+  $withLock: '(key, fn, options)',
+  $tryWithLock: '(key, fn, options)',
+  $oncePer: '(key, interval, fn, options)',
+  $lock: '(key, options)',
+  $transaction: '(fn, options)',
 } as const;
 export type Verb = keyof typeof ARGUMENTS;
 
@@ -77,7 +77,7 @@ function problemOf(key: unknown): string | undefined {
 const UNSET =
   /(?:^|[^\p{L}\p{N}])((?:undefined|NaN)(?![\p{L}\p{N}\s]|-\p{L})|null(?=$|[:/|,;#]))|(\[object \w+\]|Invalid Date)/u;
 
-const IF_MEANT = "If it is meant, set `unsetKeyParts: 'allow'` in the options of fencedLock.";
+const IF_MEANT = "If it is meant, set the option `unsetKeyParts: 'allow'`.";
 
 /** What a template leaves of a key that stands in quotation marks, and not between backticks. */
 const UNFILLED = /\$\{[^}]*\}/;
@@ -158,7 +158,7 @@ export function checkSeen(seen: unknown): SeenState | undefined {
   }
   throw new InvalidOptionError(
     'seen',
-    'must be the state of the key that you have seen, as `$locks.inspect(key)` gives it: { holder }.',
+    'must be the state of the key that you have seen, as `inspect(key)` gives it: { holder }.',
   );
 }
 
