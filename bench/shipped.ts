@@ -3,6 +3,12 @@ const part = (file: string) => import(new URL(`../dist/${file}`, import.meta.url
 
 export const { fencedLock } = (await part('index.js')) as typeof import('../src/index.js');
 
+export const { fencedLocks: pgLocks } = (await part('faces/pg.js')) as typeof import('../src/faces/pg.js');
+export const { fencedLocks: kyselyLocks } = (await part('faces/kysely.js')) as typeof import('../src/faces/kysely.js');
+export const { fencedLocks: drizzleLocks } = (await part(
+  'faces/drizzle.js',
+)) as typeof import('../src/faces/drizzle.js');
+
 /** The waiting room without what stands on it. */
 export async function shippedRoom() {
   const [clock, renewal, room, store] = await Promise.all(

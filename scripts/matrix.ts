@@ -8,11 +8,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 
-/** Prisma's packages have one version. `highest` is what npm has of the majors that the package allows. */
+/**
+ * `lowest`: the run-time model of Prisma names the schemas since 7.10; ioredis has `socketTimeout` since 5.4, sharded
+ * channels since 5.3; Prisma's adapter asks for this pg, and does not know the pool of an older one. `highest`: what npm
+ * has of these majors.
+ */
 const PEERS: Readonly<Record<string, readonly string[]>> = {
   lowest: [
-    ...['@prisma/client', '@prisma/adapter-pg', '@prisma/instrumentation', 'prisma'].map((name) => `${name}@7.0.0`),
-    'ioredis@5.0.0',
+    ...['@prisma/client', '@prisma/adapter-pg', '@prisma/instrumentation', 'prisma'].map((name) => `${name}@7.10.0`),
+    'ioredis@5.4.0',
     'pg@8.16.3',
     '@opentelemetry/api@1.9.0',
   ],
@@ -73,7 +77,8 @@ function run(name: string, each: string): Result {
       cwd: folder,
       stdio: ['ignore', 'ignore', 'inherit'],
     });
-    const env: NodeJS.ProcessEnv = { ...process.env };
+    // Without colors: the names of what failed are read from it.
+    const env: NodeJS.ProcessEnv = { ...process.env, FORCE_COLOR: '0' };
     if (name === 'node') {
       install(folder, [`node@${each}`]);
       env['PATH'] = [join(folder, 'node_modules/node/bin'), env['PATH']].join(delimiter);

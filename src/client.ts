@@ -5,7 +5,6 @@ import type { Emit } from './base/events.js';
 import { heldKey, holds } from './base/held-keys.js';
 import { type LockHandle, lock } from './call/handle.js';
 import { history, type LockHistory } from './call/history.js';
-import { whereAnswered } from './call/installed.js';
 import { type Lock, RunningHooks, type Work } from './call/lock.js';
 import { type OnceResult, oncePer } from './call/once-per.js';
 import { inspect, type LockState, list, take } from './call/operators.js';
@@ -13,6 +12,7 @@ import type { LockCall, Parts } from './call/parts.js';
 import { resume } from './call/resume.js';
 import { type TryResult, tryWithLock, withLock } from './call/with-lock.js';
 import type { Database, Query } from './database/database.js';
+import { whereAnswered } from './database/installed.js';
 import type { Fencing } from './fencing/fencing.js';
 import {
   checkFunction,

@@ -26,7 +26,7 @@ export interface Sale {
 export interface Surroundings {
   readonly prisma: PrismaClient;
   readonly redis: Redis;
-  readonly site: { readonly redis: string };
+  readonly site: { readonly plain: string; readonly redis: string };
   /** How long each lease stands; ms. */
   readonly leaseTime: number;
   shop(name: Contestant['shop']): PrismaClient;

@@ -8,7 +8,7 @@ import { hotKeyDistant } from './hot-key-distant.js';
 import { hotKeyProcesses } from './hot-key-processes.js';
 import { idleWaiters } from './idle-waiters.js';
 import { memory } from './memory.js';
-import { overhead, overheadDistant } from './overhead.js';
+import { overhead, overheadDistant, overheadFaces } from './overhead.js';
 import { reads } from './reads.js';
 import type { Scenario } from './scenario.js';
 import { topologies } from './topologies.js';
@@ -16,6 +16,7 @@ import { topologies } from './topologies.js';
 export const SCENARIOS: readonly Scenario[] = [
   overhead,
   overheadDistant,
+  overheadFaces,
   reads,
   hotKey,
   hotKeyProcesses,

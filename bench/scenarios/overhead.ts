@@ -1,4 +1,6 @@
-import { bareTransaction } from '../contestants/index.js';
+import { FACES } from '../contestants/faces.js';
+import { bareTransaction, withLockAlone } from '../contestants/index.js';
+import { simpleRedisMutex } from '../contestants/simple-redis-mutex.js';
 import type { House } from '../house.js';
 import { cpuTime } from '../measure/cpu.js';
 import { farAway } from '../measure/far-away.js';
@@ -42,13 +44,46 @@ export const overheadDistant: Scenario = {
     }),
 };
 
+/**
+ * Each database library's lock against the same library's own transaction. Near the servers the ratio of a fast library is high: the lock
+ * takes the same milliseconds everywhere.
+ */
+export const overheadFaces: Scenario = {
+  name: 'overhead-faces',
+  about:
+    "one caller alone through pg, Kysely and Drizzle: each library's lock against its own transaction, near and away",
+  async run(stage, run) {
+    const near = { count: run.size(400, 5), warmUp: run.size(40, 1), budget: 8_000 };
+    const tables = await ofFaces('One caller alone', stage.house, stage, run, near);
+    const away = { count: run.size(200, 3), warmUp: run.size(20, 1), budget: 20_000 };
+    const distant = await farAway(stage, (house, roundTrip) =>
+      ofFaces(`One caller alone, ${roundTrip} ms from the servers`, house, stage, run, away),
+    );
+    return [...tables, ...distant];
+  },
+};
+
+async function ofFaces(title: string, house: House, stage: Stage, run: Run, limits: Limits): Promise<Table[]> {
+  const tables: Table[] = [];
+  for (const contestants of [[bareTransaction, withLockAlone, simpleRedisMutex], ...FACES] as const) {
+    tables.push(await measure(title, house, stage, { ...run, contestants }, 1, limits));
+  }
+  return tables;
+}
+
+interface Limits {
+  readonly count: number;
+  readonly warmUp: number;
+  readonly budget: number;
+}
+
 async function measure(
   title: string,
   house: House,
   stage: Stage,
   run: Run,
   keys: number,
-  limits: { readonly count: number; readonly warmUp: number; readonly budget: number },
+  limits: Limits,
 ): Promise<Table> {
   const contestants: Record<string, () => Promise<unknown>> = {};
   const tallies = new Map<string, Tally>();
@@ -71,7 +106,9 @@ async function measure(
   }
   const onRound = (round: number) => run.step(`${title}: round ${round}`);
   const times = await interleave(contestants, { ...limits, onRound });
-  const bare = summary(times[bareTransaction.name] ?? []).median;
+  // Where the contestants were chosen without it, the first one.
+  const against = times[bareTransaction.name] === undefined ? run.contestants[0]?.name : bareTransaction.name;
+  const bare = summary(times[against ?? ''] ?? []).median;
   const cpuOf = (name: string) => summary((spent.get(name) ?? []).slice(limits.warmUp)).median;
   const rows = [];
   for (const [name, own] of Object.entries(times)) {
@@ -82,8 +119,9 @@ async function measure(
       'middle half': spread(own, 3),
       'p99 ms': p99,
       'ratio to bare': median / bare,
+      'ms above bare': median - bare,
       'CPU a sale, ms': cpuOf(name),
-      'CPU, ratio to bare': cpuOf(name) / cpuOf(bareTransaction.name),
+      'CPU, ratio to bare': cpuOf(name) / cpuOf(against ?? ''),
       rounds: own.length,
       ...(await tallies.get(name)?.columns()),
     });

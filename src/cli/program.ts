@@ -13,6 +13,7 @@ import { FAILS, sql } from './commands/sql.js';
 import { unlock } from './commands/unlock.js';
 import { Context, type World } from './context.js';
 import { POLICIES } from './migrations/fence-sql.js';
+import { readTable, type Table } from './migrations/identifiers.js';
 import { advised, Misuse } from './problem.js';
 
 /** Exit codes of the process. */
@@ -64,8 +65,8 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
     return added;
   };
   const option = (flags: string, description: string) => new Option(flags, description);
-  const several = (flags: string, description: string, valid = (text: string) => text) =>
-    option(flags, description).argParser((text: string, before: readonly string[] = []) => [...before, valid(text)]);
+  const several = <T>(flags: string, description: string, valid: (text: string) => T) =>
+    option(flags, description).argParser((text: string, before: readonly T[] = []) => [...before, valid(text)]);
 
   const writing = [
     option('--dry-run', 'show what would be written, and write nothing'),
@@ -79,12 +80,12 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
   ).argParser(fieldName);
   const keyPrefix = option('--key-prefix <text>', 'what fencedLock was given as keyPrefix')
     .default(DEFAULTS.keyPrefix)
-    .argParser(keyPrefixOf);
+    .argParser(someText);
   const databaseUrl = option('--database-url <url>', `default: ${DATABASE_DEFAULT}`);
   const servers = [
     keyPrefix,
     databaseUrl,
-    several('--redis-url <url>', `default: ${REDIS_DEFAULT}; once for each of independent nodes`),
+    several('--redis-url <url>', `default: ${REDIS_DEFAULT}; once for each of independent nodes`, String),
   ];
   const stopped = () => world.stopped?.() ?? Promise.resolve();
 
@@ -109,7 +110,14 @@ function describe(context: Context, world: World, report: (healthy: boolean) => 
   );
   command(
     'sql',
-    'write the SQL of the objects, fences and guards to stdout, for prisma db push',
+    "print the SQL of the objects, fences and guards, for prisma db push or another tool's migration",
+    several('--table <name>', 'the fence of this table, without a Prisma project; once for each', tableOf).conflicts([
+      'schema',
+      'config',
+      'field',
+    ]),
+    option('--column <name>', 'with --table: column of the fence').default(DEFAULTS.fenceField).argParser(someText),
+    option('--down', 'with --table: take the fence away').conflicts(['guard', 'role']),
     knownField,
     option('--guard <policy>', 'of every fenced table; default: as in the migrations, or allow').choices(POLICIES),
     roles,
@@ -186,7 +194,12 @@ const roleName = valid(
   'It must be the name of a role. Without --role all roles may lock.',
   String,
 );
-const keyPrefixOf = valid((text) => text !== '', 'It must have at least one character.', String);
+const someText = valid((text) => text !== '', 'It must have at least one character.', String);
+const tableOf = valid(
+  (text) => readTable(text) !== undefined,
+  'It must be table or schema.table, as in the database; a name with a dot in double quotes.',
+  (text) => readTable(text) as Table,
+);
 const portNumber = valid(
   (text) => /^\d{1,5}$/.test(text) && Number(text) <= 65_535,
   'It must be a port: 0 to 65535.',

@@ -3,7 +3,7 @@ import type { LockHandle } from '../call/handle.js';
 import type { Work } from '../call/lock.js';
 import { plainly } from '../connection/pool-database.js';
 import { checkPool, type FencedLocks, type FencedLocksOptions, locksOver, type PoolLike } from './locks.js';
-import { PoolTransaction, poolFor, running } from './pool-transaction.js';
+import { PoolTransaction, poolFor, type Running } from './pool-transaction.js';
 
 export * from '../public.js';
 export type { FencedLocks, FencedLocksOptions, PoolLike } from './locks.js';
@@ -39,7 +39,7 @@ export function fencedLocks<Pool extends PoolLike>(
     let own: PoolTransaction | undefined;
     try {
       await begin(async (connection) => {
-        own = new PoolTransaction(connection, level);
+        own = new PoolTransaction(given, connection, level);
         await body(own);
       }, level);
       own?.settle();
@@ -48,14 +48,16 @@ export function fencedLocks<Pool extends PoolLike>(
       throw error;
     }
   });
-  const withRunning = (handle: LockHandle<PoolTransaction>): LockHandle<LockClient> => {
+  const mustBegin = () => pool !== undefined;
+  const work = <R>(fn: Work<LockClient, R>): Work<PoolTransaction, Running<R>> =>
+    // What is no function is refused like that of any other call.
+    typeof fn === 'function' ? (own, lock) => own.run(fn, lock, mustBegin) : fn;
+  const ofHandle = (handle: LockHandle<PoolTransaction>): LockHandle<LockClient> => {
     const begun = handle.$transaction.bind(handle);
     const $transaction: LockHandle<LockClient>['$transaction'] = async (fn, given) =>
       await (await begun(work(fn), given)).value;
     return Object.assign(handle as unknown as LockHandle<LockClient>, { $transaction });
   };
-  const work = <R>(fn: Work<LockClient, R>) =>
-    typeof fn === 'function' ? running(fn, () => pool !== undefined) : (fn as never);
   return {
     ...inner,
     get pool() {
@@ -71,7 +73,7 @@ export function fencedLocks<Pool extends PoolLike>(
       const result = await inner.oncePer(key, interval, work(fn), options);
       return result.ran ? { ran: true, value: await result.value.value } : result;
     },
-    lock: async (key, options) => withRunning(await inner.lock(key, options)),
-    resumeLock: async (state, options) => withRunning(await inner.resumeLock(state, options)),
+    lock: async (key, options) => ofHandle(await inner.lock(key, options)),
+    resumeLock: async (state, options) => ofHandle(await inner.resumeLock(state, options)),
   };
 }

@@ -18,6 +18,7 @@ const SET_LEVEL = /^\s*set\s+transaction\s+isolation\b/i;
 const READ_ONLY = /\bread\s+only\b/i;
 const LEVEL = /\bisolation\s+level\s+(read\s+uncommitted|read\s+committed|repeatable\s+read|serializable)/i;
 
+type Query = (...given: unknown[]) => unknown;
 type Callback = (error: unknown, result?: unknown) => void;
 type Connect = (error: unknown, client?: PgClient, release?: PgClient['release']) => void;
 
@@ -33,28 +34,50 @@ type Connect = (error: unknown, client?: PgClient, release?: PgClient['release']
  * - `rolled-back`: nothing can be sent any more, and the lock rolls back when its function has ended.
  */
 export class PoolTransaction {
-  readonly client: { query: PgClient['query'] };
+  readonly client: { query(...given: unknown[]): unknown };
+  readonly pool: PgPool;
   /** Resolves when the library has sent COMMIT. */
-  readonly committing = new Reply<void>();
+  readonly #committing = new Reply<void>();
   readonly #connection: PgClient;
   readonly #level: string | undefined;
   readonly #outcome = new Reply<PgResult>();
   #state: 'unused' | 'client' | 'begun' | 'committing' | 'ended' | 'rolled-back' = 'unused';
 
+  /** Whether the function of the call that the transaction is of has begun: those of calls that join it run inside. */
+  #isRunning = false;
+
   /** @param connection of the lock's transaction. @param level its isolation level, such as `repeatable read`. */
-  constructor(connection: PgClient, level: string | undefined) {
+  constructor(pool: PgPool, connection: PgClient, level: string | undefined) {
+    this.pool = pool;
     this.#connection = connection;
     this.#level = level;
     this.client = {
-      query: (...given: [unknown]) => {
+      query: (...given) => {
         if (this.#state === 'unused') this.#state = 'client';
-        return connection.query(...given);
+        const send = () => (connection.query as Query)(given[0], valuesOf(given[1]));
+        return typeof given.at(-1) === 'function' ? answered(given, async () => await send()) : send();
       },
     };
   }
 
-  /** Called when the work of the lock has ended. @param mustBegin whether a function that sent nothing has missed its transaction. */
-  checkEnd(key: string, mustBegin: boolean): void {
+  /**
+   * Runs the function of a call as the work of the transaction, which also ends with the library's COMMIT. Resolves to what the
+   * function returns: behind that COMMIT it may still run.
+   *
+   * @param mustBegin whether a function that sends nothing has missed its transaction.
+   */
+  async run<R>(fn: Work<never, R>, lock: Lock, mustBegin: () => boolean): Promise<Running<R>> {
+    const joins = this.#isRunning;
+    this.#isRunning = true;
+    const value = runInside({ begins: this }, async () => await fn(this.client as never, lock));
+    // Whoever gets it looks at it later.
+    value.catch(() => {});
+    await Promise.race([value, this.#committing.promise]);
+    if (!joins) this.#checkEnd(lock.key, mustBegin());
+    return { value: this.#committing.isSettled && !joins ? behind(value, lock) : value };
+  }
+
+  #checkEnd(key: string, mustBegin: boolean): void {
     if (this.#state === 'rolled-back') {
       throw new TransactionAbortedError(
         key,
@@ -111,14 +134,14 @@ export class PoolTransaction {
     }
     if (COMMIT.test(text)) {
       this.#state = 'committing';
-      this.committing.resolve();
+      this.#committing.resolve();
       return this.#outcome.promise;
     }
     if (ROLLBACK.test(text)) {
       this.#state = 'rolled-back';
       return answerOf('ROLLBACK');
     }
-    return (this.#connection.query as (...given: unknown[]) => unknown)(query, values);
+    return (this.#connection.query as Query)(query, values);
   }
 
   /** Called when the library gives the connection back. */
@@ -161,24 +184,9 @@ const OUTSIDE =
   'A write was sent on `locks.pool` inside the function of a lock, and outside of its transaction: it would stay when that is ' +
   'rolled back. Send it in the transaction.';
 
-/** What the function of a call returns, once it has: behind the COMMIT of the library it may still run. */
+/** What the function of a call returns, once it has. */
 export interface Running<R> {
   readonly value: Promise<R>;
-}
-
-/**
- * The function of a lock as the work of its transaction: the work also ends with the library's COMMIT.
- *
- * @param mustBegin whether a function that sends nothing has missed its transaction.
- */
-export function running<Client, R>(fn: Work<Client, R>, mustBegin: () => boolean): Work<PoolTransaction, Running<R>> {
-  return async (own, lock) => {
-    const value = runInside({ begins: own }, async () => await fn(own.client as Client, lock));
-    value.catch(() => {});
-    await Promise.race([value, own.committing.promise]);
-    own.checkEnd(lock.key, mustBegin());
-    return { value: own.committing.isSettled ? behind(value, lock) : value };
-  };
 }
 
 /** An error behind the COMMIT does not say that the work was rolled back. */
@@ -190,10 +198,10 @@ async function behind<R>(value: Promise<R>, { key }: Lock): Promise<R> {
   }
 }
 
-/** The innermost transaction of a lock whose function the present code runs in. */
-function present(): PoolTransaction | undefined {
-  const [own] = scopes().flatMap(({ inside: { begins } }) => (begins === undefined ? [] : [begins as PoolTransaction]));
-  return own;
+/** The innermost transaction of a lock on this pool whose function the present code runs in. */
+function present(pool: PgPool): PoolTransaction | undefined {
+  const all = scopes().flatMap(({ inside: { begins } }) => (begins === undefined ? [] : [begins as PoolTransaction]));
+  return all.find((own) => own.pool === pool);
 }
 
 /**
@@ -202,16 +210,16 @@ function present(): PoolTransaction | undefined {
  */
 export function poolFor<Pool extends PgPool>(pool: Pool): Pool {
   const connect = (callback?: Connect) => {
-    const own = present();
+    const own = present(pool);
     const given = callback === undefined ? [] : [callback];
-    if (own === undefined) return (pool.connect as (...given: unknown[]) => unknown)(...given);
+    if (own === undefined) return (pool.connect as Query).apply(pool, given);
     const client = connectionFor(own, pool);
     if (callback === undefined) return Promise.resolve(client);
-    callback(undefined, client, client.release);
+    process.nextTick(callback, undefined, client, client.release);
   };
   const query = (...given: unknown[]) => {
-    const send = () => (pool as unknown as { query(...given: unknown[]): unknown }).query(...given);
-    const own = present();
+    const send = () => (pool as unknown as { readonly query: Query }).query(...given);
+    const own = present(pool);
     if (own === undefined || own.isBehind || !writesBySql(textOf(given[0]))) return send();
     return answered(given, () => Promise.reject(new InsideTransactionError(OUTSIDE)));
   };
@@ -242,7 +250,7 @@ function connectionFor(own: PoolTransaction, pool: PgPool): PgClient {
     if (!own.isBehind && writesBySql(text)) throw new InsideTransactionError(OUTSIDE);
     hasSettings ||= !READS.test(text);
     plain ??= pool.connect();
-    return plain.then((client) => (client.query as (...given: unknown[]) => unknown)(query, values));
+    return plain.then((client) => (client.query as Query).call(client, query, values));
   };
   const release: PgClient['release'] = (error) => {
     if (isOwn) own.release();

@@ -8,6 +8,7 @@ import {
 } from '../base/errors.js';
 import { Reply } from '../base/reply.js';
 import type { Conductor, Connection, Hook, Operation, Query } from '../database/database.js';
+import { whereInstalled } from '../database/installed.js';
 import { STILL_HERE } from '../database/sql.js';
 import { OrderedWrites } from '../fencing/ordered-writes.js';
 import { fromAdmission } from '../fencing/refusal.js';
@@ -105,7 +106,8 @@ export class Attempt<Tx, R> implements Conductor, Hook {
       if (this.#opening.hooked) {
         // Before the work, so that its first writes are sent as its later ones. Through the gate, so that a failure of the
         // connection is found there when the outcome is explained.
-        const unguarded = parts.fencing.unguarded(database.rescue) ?? (await parts.fencing.readUnguarded(ask));
+        const read = () => parts.fencing.readUnguarded(whereInstalled(ask, database));
+        const unguarded = parts.fencing.unguarded(database.rescue) ?? (await read());
         if (unguarded.size > 0) this.#writes = this.#orderedWrites(unguarded, admission);
       }
       // Otherwise the function would be called although its call was given up since the admission.

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.js';
 import { createDatabase } from './database.js';
 import { findings, notOk, Patient } from './patient.js';
-import { Project, project, ROOT } from './project.js';
+import { project, ROOT } from './project.js';
 import { rewritingProxy } from './rewriting-proxy.js';
 
 const admission = `INSERT INTO fenced_lock.admission (key, token, holder, born, turns, attempts, admitted_at)
@@ -141,16 +141,50 @@ describe('doctor', () => {
     expect(notOk(await patient.doctor(database.url, '--role', patient.role))).toEqual([]);
   });
 
-  test('far from the project it looks at the rest', async () => {
-    const nowhere = new Project();
-    const ran = await nowhere.run('doctor', '--json', '--database-url', patient.url);
-    nowhere.remove();
-    expect(findings(ran).filter(({ status }) => status === 'skipped')).toMatchObject([
-      { check: 'fences' },
-      { check: 'guards' },
-      { check: 'connection', server: 'redis' },
-    ]);
-    expect(ran.code).toBe(0);
-    expect(ran.json).toMatchObject({ faults: 0, skipped: 3 });
+  describe('without a Prisma project', () => {
+    const doctor = (url: string) => project().run('doctor', '--json', '--database-url', url);
+
+    test('checks the tables that have a guard, and compares no schema', async () => {
+      const ran = await doctor(patient.url);
+      const found = findings(ran);
+      expect(found.filter(({ status }) => status === 'skipped')).toMatchObject([
+        { check: 'schemas', message: 'There is no Prisma schema here.' },
+        { check: 'connection', server: 'redis' },
+      ]);
+      expect(found.filter(({ check }) => check === 'guards')).toMatchObject([
+        { status: 'ok', message: 'public."Stock": guarded (allow).' },
+        { status: 'ok', message: 'public.orders: guarded (allow).' },
+      ]);
+      expect(ran).toMatchObject({ code: 0, json: { faults: 0, warnings: 0, skipped: 2 } });
+    });
+
+    test('finds what is wrong with one, and asks for nothing of Prisma', async () => {
+      await using database = await patient.ill(
+        `SET session_replication_role = replica; INSERT INTO orders (id, fence) VALUES (1, 5000);
+         ALTER TABLE "Stock" DISABLE TRIGGER zzz_fenced_lock_guard, DROP COLUMN fence;
+         DROP TRIGGER zzz_fenced_lock_guard_truncate ON orders`,
+      );
+      const found = notOk(await doctor(database.url));
+      expect(found.map(({ check, status }) => `${check} ${status}`)).toEqual([
+        'fences fault',
+        'guards fault',
+        'guards fault',
+        'sequence position fault',
+      ]);
+      const [column, disabled, missing] = found.map(({ remedy }) => remedy);
+      expect(column).toBe('ALTER TABLE "public"."Stock" ADD COLUMN "fence" BIGINT NOT NULL DEFAULT 0');
+      for (const sql of [column, disabled, missing]) await database.pool.query(sql ?? '');
+      expect(notOk(await doctor(database.url)).map(({ check }) => check)).toEqual(['sequence position']);
+    });
+
+    test('before anything is there, it says what makes it', async () => {
+      await using database = await createDatabase();
+      const [objects, ...others] = notOk(await doctor(database.url));
+      expect(others).toEqual([]);
+      expect(objects).toMatchObject({
+        check: 'objects',
+        remedy: expect.stringMatching(/^apply what npx fenced-lock sql prints; with Prisma: npx fenced-lock init/),
+      });
+    });
   });
 });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { createDatabase } from './database.js';
+import { createDatabase, type OwnDatabase } from './database.js';
 import { project } from './project.js';
 
 const DATASOURCE = 'datasource db {\n  provider = "postgresql"\n}\n';
@@ -9,15 +9,20 @@ const shop = (models = 'model Stock {\n  id    Int    @id\n  fence BigInt @defau
   project({ 'prisma/schema.prisma': DATASOURCE + models });
 
 describe('sql', () => {
-  test.each([[['--guard', 'requier']], [['--role']], [['too-much']]])(
-    'with wrong usage it writes a script that fails: %j',
-    async (args) => {
-      await using database = await createDatabase();
-      const { code, out, err } = await shop().run('sql', ...args);
-      expect([code, err]).toEqual([2, expect.stringContaining('error: ')]);
-      await expect(database.pool.query(out)).rejects.toThrow('fenced-lock sql has failed, and wrote no script');
-    },
-  );
+  test.each([
+    [['--guard', 'requier']],
+    [['--role']],
+    [['too-much']],
+    [['--table', 'shop.public.stock']],
+    [['--table', '']],
+    [['--table', 'public."stock']],
+    [['--table', 'stock', '--field', 'fence']],
+  ])('with wrong usage it writes a script that fails: %j', async (args) => {
+    await using database = await createDatabase();
+    const { code, out, err } = await shop().run('sql', ...args);
+    expect([code, err]).toEqual([2, expect.stringContaining('error: ')]);
+    await expect(database.pool.query(out)).rejects.toThrow('fenced-lock sql has failed, and wrote no script');
+  });
 
   test('several processes may apply it at the same time, with each statement by itself as psql sends them', async () => {
     await using database = await createDatabase();
@@ -63,6 +68,68 @@ describe('sql', () => {
     expect(await here.run('remove-fence', 'A')).toMatchObject({ code: 0 });
     await database.pool.query(here.migration().sql);
     expect((await database.pool.query('SELECT FROM fenced_lock.guards()')).rows).toEqual([]);
+  });
+});
+
+describe('sql without a Prisma project', () => {
+  const wanted = ['--table', 'public.stock', '--table', '"Dotted.Name"', '--column', 'turn', '--guard', 'require'];
+  const TABLES = 'CREATE TABLE stock (id int PRIMARY KEY); CREATE TABLE "Dotted.Name" (id int PRIMARY KEY);';
+  const GUARDED = [
+    { table_name: 'Dotted.Name', fence_column: 'turn' },
+    { table_name: 'stock', fence_column: 'turn' },
+  ];
+  const guards = async ({ pool }: OwnDatabase) =>
+    (await pool.query('SELECT table_name, fence_column FROM fenced_lock.guards() ORDER BY table_name')).rows;
+
+  test('prints the objects, fences and guards of tables for the transaction of another tool, and takes the fences away', async () => {
+    await using database = await createDatabase();
+    const nowhere = project();
+    const { code, out, err } = await nowhere.run('sql', ...wanted);
+    expect([code, err]).toEqual([0, 'fenced-lock: The objects, and the fence of public.stock, Dotted.Name.\n']);
+    const down = await nowhere.run('sql', '--down', ...wanted.slice(0, -2));
+    const session = await database.pool.connect();
+    try {
+      await session.query(`BEGIN; ${TABLES}`);
+      await session.query(out);
+      await session.query(out);
+      // Migrations behind it, in the same transaction, have no limits of ours.
+      const { rows } = await session.query(
+        `SELECT current_setting('lock_timeout') AS lock, current_setting('statement_timeout') AS statement`,
+      );
+      expect(rows).toEqual([{ lock: '0', statement: '0' }]);
+      await session.query('ROLLBACK');
+      expect((await session.query(`SELECT to_regnamespace('fenced_lock') AS there`)).rows).toEqual([{ there: null }]);
+      await session.query(`BEGIN; ${TABLES} ${out} COMMIT`);
+      expect(await guards(database)).toEqual(GUARDED);
+      await session.query(`BEGIN; ${down.out} COMMIT`);
+    } finally {
+      session.release();
+    }
+    expect(await guards(database)).toEqual([]);
+    const { rows } = await database.pool.query(`SELECT FROM pg_attribute WHERE attname = 'turn'`);
+    expect(rows).toEqual([]);
+  });
+
+  test('without --table it prints the objects alone, and says so', async () => {
+    await using database = await createDatabase();
+    const { code, out, err } = await project().run('sql');
+    expect([code, err]).toEqual([0, expect.stringContaining('no Prisma schema is here, and no --table')]);
+    await database.pool.query(out);
+    expect(await guards(database)).toEqual([]);
+  });
+
+  test('where a Prisma config is, a schema that is not found is an error', async () => {
+    const { code, out, err } = await project({ 'prisma.config.ts': 'export default {};' }).run('sql');
+    expect([code, out, err]).toEqual([
+      1,
+      expect.stringContaining('RAISE'),
+      expect.stringContaining('prisma.config.ts'),
+    ]);
+  });
+
+  test('--down without a table, and with a policy, is wrong usage', async () => {
+    expect((await project().run('sql', '--down')).err).toContain('name them by --table');
+    expect((await project().run('sql', '--down', ...wanted)).code).toBe(2);
   });
 });
 

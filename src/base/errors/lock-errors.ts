@@ -168,7 +168,9 @@ export class NotInstalledError extends FencedLockError {
 }
 
 function missing(sqlState: string | undefined): string {
-  const pushed = 'or, with `prisma db push`, `npx fenced-lock sql | npx prisma db execute --stdin`';
+  const pushed =
+    'or, with `prisma db push`, `npx fenced-lock sql | npx prisma db execute --stdin`, or, without Prisma, apply what ' +
+    '`npx fenced-lock sql` prints';
   if (sqlState !== undefined && MISSING_OBJECT.includes(sqlState)) {
     return (
       'The objects in the schema `fenced_lock` of this database are older than this package. Run `npx fenced-lock upgrade` and ' +

@@ -1,13 +1,15 @@
 import type { Context } from '../context.js';
-import { type Checked, type PostgresSubject, run } from '../doctor/check.js';
+import { type Checked, type Compared, type PostgresSubject, run } from '../doctor/check.js';
 import { fenceChecks } from '../doctor/fences.js';
 import { objectChecks, sequenceChecks, serverChecks } from '../doctor/postgres.js';
 import { redisChecks } from '../doctor/redis.js';
+import { GUARD } from '../migrations/guard-sql.js';
 import { tableName } from '../migrations/identifiers.js';
 import { packagedScript } from '../migrations/packaged.js';
 import { Problem } from '../problem.js';
 import { fencesOf } from '../project/fences.js';
-import { openProject } from '../project/locate.js';
+import { guardsAfter } from '../project/guarded-tables.js';
+import { NoProject, openProject } from '../project/locate.js';
 import { storeOver } from '../servers/locks.js';
 import { PostgresServer, withPostgres } from '../servers/postgres.js';
 import { RedisServer } from '../servers/redis.js';
@@ -76,17 +78,20 @@ async function subjectOf(context: Context, database: PostgresServer, options: Do
     if (error instanceof Problem && options.schema === undefined && options.config === undefined) return error;
     throw error;
   });
+  const isNone = project instanceof NoProject;
   const fences = project instanceof Problem ? [] : fencesOf(project, options.field);
+  const models = fences.map(({ model, field, guard }): Compared => {
+    const { name, schema = database.schema } = model.table;
+    const columns = model.fields.map(({ column }) => column);
+    return { name: model.name, table: tableName({ name, schema }), columns, fence: field?.column, guard };
+  });
   return {
     database,
     role: options.role,
     fix: options.fix === true,
     project,
-    models: fences.map((fence) => {
-      const { name, schema = database.schema } = fence.model.table;
-      return { ...fence, table: tableName({ name, schema }) };
-    }),
-    migrates: project instanceof Problem || !project.history.isEmpty,
+    models: isNone ? await guardedIn(database) : models,
+    way: isNone ? 'other' : project instanceof Problem || !project.history.isEmpty ? 'migrate' : 'push',
     packaged: await packagedScript(),
     ask: (text, values) =>
       database.transaction('BEGIN READ ONLY', async (query) => {
@@ -94,6 +99,19 @@ async function subjectOf(context: Context, database: PostgresServer, options: Do
         return await query(text, values);
       }),
   };
+}
+
+/** The tables that have a guard of their own, also a disabled one; none where they cannot be read, which the checks say. */
+async function guardedIn({ query }: PostgresServer): Promise<Compared[]> {
+  const sql = `SELECT n.nspname AS schema, c.relname AS name, c.oid::regclass::text AS shown, pg_get_triggerdef(t.oid) AS guard
+    FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE t.tgname = $1 AND t.tgparentid = 0 ORDER BY 1, 2`;
+  const rows = await query<Record<'schema' | 'name' | 'shown' | 'guard', string>>(sql, [GUARD]).catch(() => []);
+  const guardOf = guardsAfter(rows.map(({ guard }) => guard));
+  return rows.flatMap(({ shown, ...table }) => {
+    const guard = guardOf(table);
+    return guard ? [{ name: shown, table: tableName(table), columns: [], fence: guard.column, guard }] : [];
+  });
 }
 
 async function oneRedis(context: Context, url: string, { keyPrefix }: DoctorOptions): Promise<Reported[]> {

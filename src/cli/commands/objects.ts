@@ -24,7 +24,9 @@ export async function init(context: Context, options: FileOptions & { role?: rea
       brief: BRIEF,
       next: [
         'Next: npx fenced-lock add-fence <Model>, then npx prisma migrate deploy && npx prisma generate.',
-        ...(roles.length === 0 ? [`Every role that may connect may lock. Best let one alone: ${onlyRole(true)}.`] : []),
+        ...(roles.length === 0
+          ? [`Every role that may connect may lock. Best let one alone: ${onlyRole('migrate')}.`]
+          : []),
         ...(history.isEmpty ? maybePushed(history.shown) : []),
       ],
       data: { version, ...(roles.length > 0 && { roles }) },

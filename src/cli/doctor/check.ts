@@ -1,7 +1,8 @@
+import type { Guard } from '../migrations/guard-sql.js';
 import type { Packaged } from '../migrations/packaged.js';
 import { codeOf, messageOf, type Problem } from '../problem.js';
-import type { Fence } from '../project/fences.js';
 import type { Project } from '../project/locate.js';
+import type { Way } from '../project/remedies.js';
 import type { PostgresServer } from '../servers/postgres.js';
 
 type Status = 'ok' | 'warning' | 'fault' | 'skipped';
@@ -28,6 +29,17 @@ export type Checks<Subject> = Readonly<Record<string, (subject: Subject) => Prom
 /** A fault in one of these ends the checks of a server: the later ones would only repeat it. */
 const ESSENTIAL = new Set(['pooler', 'version', 'writable', 'objects', 'sequence', 'role', 'scripts']);
 
+/** A model of the project; without a project, a table that has a guard. */
+export interface Compared {
+  readonly name: string;
+  /** As a quoted SQL name. */
+  readonly table: string;
+  readonly columns: readonly string[];
+  /** The column of the fence; `undefined` if the model has none. */
+  readonly fence: string | undefined;
+  readonly guard: Guard | undefined;
+}
+
 /** What the checks of the database need. */
 export interface PostgresSubject {
   readonly database: PostgresServer;
@@ -36,10 +48,8 @@ export interface PostgresSubject {
   readonly fix: boolean;
   /** Or the reason why there is none to compare with. */
   readonly project: Project | Problem;
-  /** Each model of the project with its fence and its table, as a quoted SQL name. */
-  readonly models: ReadonlyArray<Fence & { readonly table: string }>;
-  /** Whether the project has migrations; otherwise its tables come from `prisma db push`. */
-  readonly migrates: boolean;
+  readonly models: readonly Compared[];
+  readonly way: Way;
   /** This package's objects. */
   readonly packaged: Packaged;
   /** Queries in a read-only transaction with a statement timeout. */

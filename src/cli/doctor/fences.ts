@@ -1,14 +1,23 @@
 import { GUARD, GUARD_TRUNCATE, type Guard, triggersOf } from '../migrations/guard-sql.js';
 import { identifier } from '../migrations/identifiers.js';
 import { Problem } from '../problem.js';
-import { deploy, PUSHED } from '../project/remedies.js';
-import type { SchemaField } from '../project/schema.js';
-import { type Checks, type Finding, type Found, fault, ok, type PostgresSubject, warning } from './check.js';
+import { NoProject } from '../project/locate.js';
+import { deploy, PUSHED, type Way } from '../project/remedies.js';
+import {
+  type Checks,
+  type Compared,
+  type Finding,
+  type Found,
+  fault,
+  ok,
+  type PostgresSubject,
+  warning,
+} from './check.js';
 
-type FencedModel = PostgresSubject['models'][number] & { readonly field: SchemaField };
+type FencedModel = Compared & { readonly fence: string };
 
 export function fencedOf({ models }: PostgresSubject): FencedModel[] {
-  return models.filter((model): model is FencedModel => model.field !== undefined);
+  return models.filter((model): model is FencedModel => model.fence !== undefined);
 }
 
 /** Looks at each fenced model. A text says that all is well with it. */
@@ -17,16 +26,17 @@ async function ofEach(
   look: (fenced: FencedModel) => Promise<string | Finding>,
 ): Promise<Found> {
   const { project } = subject;
-  if (project instanceof Problem) {
+  if (project instanceof Problem && !(project instanceof NoProject)) {
     return { status: 'skipped', message: `Not compared with a schema. ${project.message}` };
   }
   const found: Finding[] = [];
   for (const fenced of fencedOf(subject)) {
     const seen = await look(fenced);
     const finding = typeof seen === 'string' ? ok(seen) : seen;
-    found.push({ ...finding, message: `${fenced.model.name}: ${finding.message}` });
+    found.push({ ...finding, message: `${fenced.name}: ${finding.message}` });
   }
-  return found.length > 0 ? found : 'No model has a fence.';
+  if (found.length > 0) return found;
+  return project instanceof Problem ? 'No table has a guard.' : 'No model has a fence.';
 }
 
 /** A table, partition or child, with its triggers. */
@@ -61,13 +71,14 @@ SELECT c.oid::regclass::text AS table,
 FROM family AS f JOIN pg_class AS c ON c.oid = f.id
 ORDER BY c.oid <> to_regclass($1), 1`;
 
-function defectOf({ table, kind, triggers }: Relation, expected: Guard, migrates: boolean): Finding | undefined {
+function defectOf({ table, kind, triggers }: Relation, expected: Guard, way: Way): Finding | undefined {
   const where = kind === 'table' ? table : `the ${kind} ${table}`;
   const wanted = triggersOf(table, expected).map((sql) => sql.replaceAll(/\n\s*/g, ' '));
   const again = wanted.join('; ');
   const found = [GUARD, GUARD_TRUNCATE].map((name) => ({ name, ...triggers.find((each) => each.name === name) }));
   if (found.every(({ definition }) => definition === undefined)) {
-    const remedy = migrates ? `${deploy(true)}. If nothing is left to deploy: ${again}` : PUSHED;
+    const deployed = `${deploy('migrate', '')}. If nothing is left to deploy: ${again}`;
+    const remedy = { migrate: deployed, push: PUSHED, other: again }[way];
     return fault(`the guard is missing on ${where}.`, remedy);
   }
   for (const [index, { name, enabled, definition }] of found.entries()) {
@@ -116,7 +127,7 @@ interface LeftGuard {
 
 export const fenceChecks: Checks<PostgresSubject> = {
   fences: (subject) =>
-    ofEach(subject, async ({ table, field: { column } }) => {
+    ofEach(subject, async ({ table, fence: column }) => {
       const [found] = await subject.ask<{ there: boolean; is: string | null }>(
         `SELECT to_regclass($1) IS NOT NULL AS there, format_type(a.atttypid, a.atttypmod)
            || CASE WHEN a.attnotnull THEN ' NOT NULL' ELSE '' END
@@ -126,9 +137,12 @@ export const fenceChecks: Checks<PostgresSubject> = {
          LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum`,
         [table, column],
       );
-      if (!found?.there) return fault(`the table ${table} is missing.`, deploy(subject.migrates));
+      if (!found?.there) return fault(`the table ${table} is missing.`, deploy(subject.way, 'Make it.'));
       const { is } = found;
-      if (is === null) return fault(`the column "${column}" is missing in ${table}.`, deploy(subject.migrates));
+      if (is === null) {
+        const add = `ALTER TABLE ${table} ADD COLUMN ${identifier(column)} BIGINT NOT NULL DEFAULT 0`;
+        return fault(`the column "${column}" is missing in ${table}.`, deploy(subject.way, add));
+      }
       if (/^bigint NOT NULL DEFAULT '?0'?(::bigint)?$/.test(is)) return `"${column}" is bigint NOT NULL DEFAULT 0.`;
       const [name, alter] = [identifier(column), `ALTER COLUMN ${identifier(column)}`];
       return fault(
@@ -139,20 +153,18 @@ export const fenceChecks: Checks<PostgresSubject> = {
     }),
 
   guards: (subject) =>
-    ofEach(subject, async ({ model, table, field, guard }) => {
-      const { ask, migrates } = subject;
+    ofEach(subject, async ({ name: model, table, fence, guard }) => {
+      const { ask, way } = subject;
       const found = await ask<Relation>(FAMILY, [table, fencedOf(subject).map((each) => each.table)]);
       // A missing table is reported by another check.
       const family: readonly Relation[] = found.length > 0 ? found : [{ table, kind: 'table', triggers: [] }];
       const ours = family[0]?.triggers.find(({ name }) => name === GUARD || name === GUARD_TRUNCATE);
       if (guard === undefined && ours === undefined) {
-        const remedy = migrates ? `npx fenced-lock add-fence ${model.name}` : PUSHED;
+        const remedy = way === 'migrate' ? `npx fenced-lock add-fence ${model}` : PUSHED;
         return warning('no guard, so only direct writes by Prisma are held to the fence.', remedy);
       }
-      const expected = { column: field.column, policy: guard?.policy ?? ours?.policy ?? 'allow' };
-      const defect = family
-        .map((relation) => defectOf(relation, expected, migrates))
-        .find((each) => each !== undefined);
+      const expected = { column: fence, policy: guard?.policy ?? ours?.policy ?? 'allow' };
+      const defect = family.map((relation) => defectOf(relation, expected, way)).find((each) => each !== undefined);
       return (
         defect ?? `guarded (${expected.policy})${family.length > 1 ? `, with ${family.length - 1} below it` : ''}.`
       );
@@ -160,12 +172,12 @@ export const fenceChecks: Checks<PostgresSubject> = {
 
   /** Guards that are left on tables whose models have lost the field. The next migration of Prisma drops its column. */
   async 'guards left'(subject) {
-    const unfenced = subject.models.filter(({ field }) => field === undefined);
+    const unfenced = subject.models.filter(({ fence }) => fence === undefined);
     const tables = [fencedOf(subject), unfenced].map((some) => some.map(({ table }) => table));
     const found = (await subject.ask<LeftGuard>(LEFT, tables)).flatMap(({ table, column, hasColumn, known }) => {
-      const model = unfenced.find((each) => each.table === known)?.model;
+      const model = unfenced.find((each) => each.table === known);
       // A table of another project is well if its column is there. The fence may have another name than doctor was told.
-      if (hasColumn && model?.fields.every((field) => field.column !== column) !== true) return [];
+      if (hasColumn && model?.columns.includes(column) !== false) return [];
       const remedy =
         model === undefined
           ? `Add the column again, or DROP TRIGGER ${GUARD} ON ${table}; DROP TRIGGER ${GUARD_TRUNCATE} ON ${table}`

@@ -4,7 +4,8 @@ import { grantExecute, grantUsage, OWNERS } from '../migrations/grants.js';
 import { identifier } from '../migrations/identifiers.js';
 import { applicationFunctions, objectsIn, versionIn } from '../migrations/packaged.js';
 import { Problem } from '../problem.js';
-import { FROM_PUSH, onlyRole, PUSHED } from '../project/remedies.js';
+import { NoProject } from '../project/locate.js';
+import { FROM_PUSH, objects, onlyRole, PUSHED } from '../project/remedies.js';
 import { failedMigrations, resolve } from '../servers/postgres.js';
 import { type Checks, fault, type PostgresSubject, warning } from './check.js';
 import { fencedOf } from './fences.js';
@@ -55,9 +56,10 @@ export const serverChecks: Checks<PostgresSubject> = {
     return fault(message, 'Set it to off for this role and database.');
   },
 
-  async migrations({ database, migrates, ask }) {
+  async migrations({ database, way, ask }) {
     const failed = await failedMigrations(database);
-    if (failed === undefined && !migrates) return 'This project has none, as with prisma db push.';
+    if (failed === undefined && way === 'push') return 'This project has none, as with prisma db push.';
+    if (failed === undefined && way === 'other') return 'Prisma Migrate has no history here.';
     if (failed !== undefined) {
       if (failed.length === 0) return 'No migration has failed.';
       return fault(`Failed and not resolved: ${failed.join(', ')}.`, resolve(failed));
@@ -71,6 +73,7 @@ export const serverChecks: Checks<PostgresSubject> = {
   },
 
   async schemas({ project }) {
+    if (project instanceof NoProject) return { status: 'skipped', message: 'There is no Prisma schema here.' };
     if (project instanceof Problem || !project.datasource?.schemas.includes('fenced_lock')) {
       return 'Prisma leaves the schema fenced_lock alone.';
     }
@@ -82,12 +85,13 @@ export const serverChecks: Checks<PostgresSubject> = {
 };
 
 /** The script may be applied again, even if Prisma's history says that it was applied, for example after a restore. */
-const install = ({ migrates, project }: PostgresSubject) => {
-  if (!migrates) return PUSHED;
-  const objects = project instanceof Problem ? undefined : project.history.objects;
-  return objects === undefined
-    ? 'npx fenced-lock init, then npx prisma migrate deploy'
-    : `npx prisma migrate deploy; if nothing is left to deploy: npx prisma db execute --file ${objects.path}`;
+const install = ({ way, project }: PostgresSubject) => {
+  const there = project instanceof Problem ? undefined : project.history.objects;
+  const ofPrisma =
+    there === undefined
+      ? 'npx fenced-lock init, then npx prisma migrate deploy'
+      : `npx prisma migrate deploy; if nothing is left to deploy: npx prisma db execute --file ${there.path}`;
+  return objects(way, ofPrisma);
 };
 
 /** Whether the schema is there, its comment, and which of the objects $1 are not. */
@@ -179,13 +183,13 @@ SELECT set_config(c.name, c.value, true) FROM (
 
 export const objectChecks: Checks<PostgresSubject> = {
   async objects(subject) {
-    const { ask, migrates, packaged } = subject;
+    const { ask, way, packaged } = subject;
     const [row] = await ask<{ there: boolean; comment: string | null; missing: string[] }>(OBJECTS, [
       objectsIn(packaged.sql),
     ]);
     if (!row?.there) {
       // A project that has just begun has no migrations either.
-      const instead = migrates ? '' : '; to begin with migrations instead: npx fenced-lock init';
+      const instead = way !== 'push' ? '' : '; to begin with migrations instead: npx fenced-lock init';
       return fault('The schema fenced_lock is not in this database.', `${install(subject)}${instead}`);
     }
     const installed = versionIn(row.comment ?? '');
@@ -198,7 +202,7 @@ export const objectChecks: Checks<PostgresSubject> = {
     }
     return fault(
       `Version ${installed ?? 'unknown'} is not this package's ${packaged.version}.`,
-      migrates ? 'npx fenced-lock upgrade, then npx prisma migrate deploy' : PUSHED,
+      objects(way, 'npx fenced-lock upgrade, then npx prisma migrate deploy'),
     );
   },
 
@@ -221,7 +225,7 @@ export const objectChecks: Checks<PostgresSubject> = {
   },
 
   /** Roles that may lock because everybody may. Superusers and those who own the schema may in any case. */
-  async everybody({ ask, role, migrates }) {
+  async everybody({ ask, role, way }) {
     const others = await ask<{ name: string }>(
       `SELECT r.rolname::text AS name FROM pg_roles AS r JOIN pg_namespace AS n ON n.nspname = 'fenced_lock'
        WHERE r.rolcanlogin AND NOT pg_has_role(r.oid, n.nspowner, 'MEMBER') AND r.rolname <> coalesce($1::text, current_user::text)
@@ -235,7 +239,7 @@ export const objectChecks: Checks<PostgresSubject> = {
     return warning(
       `Everybody who may connect may lock, also ${others.map(({ name }) => identifier(name)).join(', ')}: such a role can hold up ` +
         'each key, end the handles of others, and mark their jobs as done.',
-      onlyRole(migrates),
+      onlyRole(way),
     );
   },
 
@@ -317,7 +321,7 @@ export const sequenceChecks: Checks<PostgresSubject> = {
        JOIN pg_attribute AS a ON a.attrelid = to_regclass(t.name) AND a.attname = t.fence AND a.atttypid = 'bigint'::regtype`,
       [
         ['fenced_lock.admission', ...fenced.map(({ table }) => table)],
-        ['token', ...fenced.map(({ field }) => field.column)],
+        ['token', ...fenced.map(({ fence }) => fence)],
       ],
     );
     const read = async (sql: string) => BigInt((await ask<{ token: string }>(sql))[0]?.token ?? 0);

@@ -18,7 +18,7 @@ export interface FencedTable {
 
 /** Later readers wait behind a statement that waits for its table. */
 const HEAD = `-- An ALTER TABLE waits until the table's readers have finished, and every later reader waits behind it. It therefore
--- gives up after this time, and nothing of this migration is kept. Then run it again at a quieter hour:
+-- gives up after this time, and nothing of this migration is kept. Then run it again at a quieter hour. With Prisma:
 --   npx prisma migrate resolve --rolled-back <this folder's name> && npx prisma migrate deploy
 SET LOCAL lock_timeout = '2s';
 SET LOCAL statement_timeout = '1min';

@@ -15,7 +15,8 @@ export const grantExecute = (roles: readonly string[], functions: readonly strin
 
 /** Lets only these roles lock. */
 export function restrictTo(roles: readonly string[], functions: readonly string[]): string {
-  return `-- Only these roles may lock. Each has to be there: if one is not, nothing of this migration is kept. Then create it and
+  return `-- Only these roles may lock. Each has to be there: if one is not, nothing of this migration is kept. Then create it and run
+-- this again. With Prisma:
 --   npx prisma migrate resolve --rolled-back <this folder's name> && npx prisma migrate deploy
 REVOKE ALL ON SCHEMA fenced_lock FROM PUBLIC;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA fenced_lock FROM PUBLIC;

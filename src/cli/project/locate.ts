@@ -22,6 +22,11 @@ export interface ProjectOptions {
   readonly config?: string;
 }
 
+/** Nothing here is Prisma's: the tables may come from another tool. */
+export class NoProject extends Problem {
+  override readonly name = 'NoProject';
+}
+
 /** Prisma's order. Prisma uses the last place only if a config names it. */
 const SCHEMA_PLACES = ['schema.prisma', join('prisma', 'schema.prisma'), join('prisma', 'schema')];
 
@@ -32,7 +37,7 @@ export async function openProject(context: Context, options: ProjectOptions): Pr
   const root = options.config === undefined ? context.cwd : dirname(resolve(context.cwd, options.config));
   const place = given ?? (await firstThatExists(SCHEMA_PLACES.map((path) => join(root, path))));
   if (place === undefined) {
-    throw new Problem(
+    throw new (config === undefined ? NoProject : Problem)(
       `There is no Prisma schema here: none of ${SCHEMA_PLACES.join(', ')} exists. Name it with --schema, or run this ` +
         'in the folder of your package.json.',
     );

@@ -130,7 +130,7 @@ export async function withPostgres<T>(
 
 const NO_SCHEMA =
   'has no schema fenced_lock: npx prisma migrate deploy, after npx fenced-lock init if no migration makes it yet; or with ' +
-  `prisma db push ${PUSHED}`;
+  `prisma db push ${PUSHED}; or without Prisma apply what npx fenced-lock sql prints`;
 const REFUSALS: Readonly<Record<string, string>> = {
   '3F000': NO_SCHEMA,
   '42P01': NO_SCHEMA,

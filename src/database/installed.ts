@@ -1,6 +1,6 @@
 import { LockUnavailableError, NotInstalledError } from '../base/errors.js';
-import type { Database, Query } from '../database/database.js';
-import { NOT_INSTALLED } from '../database/sql-states.js';
+import type { Database, Query } from './database.js';
+import { NOT_INSTALLED } from './sql-states.js';
 
 /** The same query. If the schema or the right to use it is missing, it rejects with an error that says what to do. */
 export function whereInstalled(query: Query, { sqlState }: Pick<Database<unknown>, 'sqlState'>): Query {
