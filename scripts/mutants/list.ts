@@ -14,7 +14,8 @@ export const MUTANTS: readonly Mutant[] = [
         "RETURN concat('1 ', pg_current_xact_id(), ' ', pg_backend_pid(), ' - ', nextval('fenced_lock.token'), ' -');\n        UPDATE fenced_lock.admission AS a SET\n            token = ",
       ],
     ],
-    tests: ['test/promises/g1-serial'],
+    tests: ['test/promises/faces'],
+    only: 'two holders',
     why: 'A token alone does not keep a former holder from writing what the next one has read.',
   },
   {
@@ -38,7 +39,8 @@ export const MUTANTS: readonly Mutant[] = [
         "and updated in the next round.\n                our_token := nextval('fenced_lock.token'); our_turn := 1; EXIT;\n",
       ],
     ],
-    tests: ['test/promises/g1-serial'],
+    tests: ['test/promises/faces'],
+    only: 'two holders',
     why: 'A token alone does not keep a former holder from writing what the next one has read.',
   },
   {
@@ -76,7 +78,8 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'BEGIN is lost',
     file: 'src/connection/pg-connection.ts',
     change: [['= `BEGIN$', '= `SELECT 1 -- $']],
-    tests: ['test/promises/g1-serial'],
+    tests: ['test/promises/faces'],
+    only: 'passes through',
     why: 'The work would run in autocommit, and its rollback roll back nothing.',
   },
   {
@@ -234,8 +237,8 @@ export const MUTANTS: readonly Mutant[] = [
         '[] as { working?: boolean }[];',
       ],
     ],
-    tests: ['test/promises/g3-outcome'],
-    only: 'never arrives',
+    tests: ['test/promises/faces'],
+    only: 'however the answer',
     why: 'It would arrive after we have looked.',
   },
   {

@@ -12,22 +12,6 @@ function noting(ran: string[], lock: Lock): void {
 describeWithShop('hooks of a lock', () => {
   const shop = new Shop();
 
-  test('afterCommit runs when the work can be seen and the lock is free, and the call resolves after it', async () => {
-    const { id, key } = await shop.product(10);
-    const { prisma } = shop.client();
-    const contender = shop.client().prisma;
-    const seen: unknown[] = [];
-    const value = await prisma.$withLock(key, async (tx, lock) => {
-      lock.afterCommit(async () => {
-        seen.push(await contender.$withLock(key, (tx) => tx.stock.findUnique({ where: { id } }), { waitTime: 5_000 }));
-      });
-      await tx.stock.update({ where: { id }, data: { quantity: 9 } });
-      return 'sold';
-    });
-    expect(value).toBe('sold');
-    expect(seen).toMatchObject([{ quantity: 9 }]);
-  });
-
   test('hold nothing: they take the same lock, another one, and write past any lock', async () => {
     const { id, key } = await shop.product(10);
     const other = await shop.product(10);
@@ -43,21 +27,6 @@ describeWithShop('hooks of a lock', () => {
     expect(tokens).toHaveLength(3);
     expect(tokens[1]).toBeGreaterThan(tokens[0] as bigint);
     expect(await prisma.order.count({ where: { stockId: id } })).toBe(1);
-  });
-
-  test('a function that throws: afterRollback, with its error, when the lock is free', async () => {
-    const { key } = await shop.product(1);
-    const { prisma } = shop.client();
-    const ran: string[] = [];
-    const seen: unknown[] = [];
-    const held = prisma.$withLock(key, (_, lock) => {
-      noting(ran, lock);
-      lock.afterRollback(async (error) => seen.push(error, await prisma.$withLock(key, () => 'free')));
-      throw new Error('no sale');
-    });
-    await expect(held).rejects.toThrow('no sale');
-    expect(ran).toEqual(['afterRollback']);
-    expect(seen).toEqual([new Error('no sale'), 'free']);
   });
 
   test('a timeout: afterRollback; what the function registers when that is over is refused', async () => {

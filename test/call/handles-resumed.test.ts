@@ -13,23 +13,6 @@ describeWithShop('a handle that is handed on', () => {
 
   const journey = (lock: Handle) => JSON.parse(JSON.stringify(lock)) as ReturnType<Handle['toJSON']>;
 
-  test('works with another client, as in another process, with the same token, and is stale here at once', async () => {
-    const { id, key } = await shop.product(10);
-    // Its next renewal would find it out before.
-    const lock = await prisma.$lock(key, { leaseTime: 60_000 });
-    await sellOne(lock, id);
-    const resumed = await shop.client().prisma.$resumeLock(journey(lock));
-    expect(resumed).toMatchObject({ token: lock.token, keys: [key] });
-    await resumed.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 7 } }));
-    await expect(sellOne(lock, id)).rejects.toMatchObject({ code: 'STALE_TOKEN', reason: 'superseded' });
-    expect(await shop.row(id)).toEqual({ quantity: 7, fence: lock.token });
-    // The release of the old one is none of the new one's.
-    await lock.release();
-    expect(await shop.client().prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: false });
-    await resumed.release();
-    expect(await shop.client().prisma.$withLock(key, () => 'next')).toBe('next');
-  });
-
   test('while the old one finds out between the transfers of two keys, and is released: it keeps the second one for it', async () => {
     const [redis, own] = [shop.redis(), shop.redis()];
     const [first, second] = [gate(), gate()];

@@ -37,15 +37,6 @@ describeWithShop('a handle', () => {
     expect(lock.signal.aborted).toBe(false);
   });
 
-  test('runs any number of transactions under its token, and each sees the ones before', async () => {
-    const { id, key } = await shop.product(10);
-    const lock = await prisma.$lock(key);
-    for (let sale = 0; sale < 3; sale++) await sellOne(lock, id);
-    expect(await lock.$transaction((_, held) => held.token)).toBe(lock.token);
-    expect(await shop.row(id)).toEqual({ quantity: 7, fence: lock.token });
-    await lock.release();
-  });
-
   test('runs its transactions one after the other, in the order in which they were asked for', async () => {
     const { id, key } = await shop.product(10);
     const lock = await prisma.$lock(key);

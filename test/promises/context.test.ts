@@ -14,31 +14,6 @@ describeWithShop('a lock inside a lock of the same key', () => {
 
   const setTo = (tx: LockTx<ShopClient>, id: number, quantity: number) =>
     tx.stock.update({ where: { id }, data: { quantity } });
-  const left = async (tx: LockTx<ShopClient>, id: number) =>
-    (await tx.stock.findUniqueOrThrow({ where: { id } })).quantity;
-
-  test('joins: it sees what the outer one has written, under its token', async () => {
-    const { id, key } = await shop.product(10);
-    await prisma.$withLock(key, async (tx, outer) => {
-      await setTo(tx, id, 5);
-      const seen = await prisma.$withLock(key, async (innerTx, inner) => {
-        expect(inner.token).toBe(outer.token);
-        return await left(innerTx, id);
-      });
-      expect(seen).toBe(5);
-    });
-  });
-
-  test('ends with the outermost: what it wrote is not there for others before, and not at all if that fails', async () => {
-    const { id, key } = await shop.product(10);
-    const held = prisma.$withLock(key, async () => {
-      await prisma.$withLock(key, (tx) => setTo(tx, id, 5));
-      expect((await shop.row(id))?.quantity).toBe(10);
-      throw new Error('no sale');
-    });
-    await expect(held).rejects.toThrow('no sale');
-    expect((await shop.row(id))?.quantity).toBe(10);
-  });
 
   test("is refused where it says `reentry: 'throw'`, and the outer one goes on", async () => {
     const { id, key } = await shop.product(10);

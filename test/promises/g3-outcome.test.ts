@@ -9,7 +9,6 @@ import { proxied } from '../support/proxied.js';
 import { type PostgresServer, startPostgres } from '../support/servers/index.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 import { setUpShop } from '../support/shop-database.js';
-import { expectTold, LOST_COMMITS } from './lost-commits.js';
 
 describeWithShop('G3: released only when the outcome is known', () => {
   const shop = new Shop();
@@ -90,10 +89,6 @@ describeWithShop('G3: released only when the outcome is known', () => {
     });
     await expect(held).rejects.toMatchObject({ code: 'TRANSACTION_ABORTED', key, cause: { code: '23505' } });
     expect((await shop.row(id))?.quantity).toBe(10);
-  });
-
-  test.each(Object.entries(LOST_COMMITS))('the caller is told what became of %s', async (_, loss) => {
-    await expectTold(shop, loss, app());
   });
 
   test('a call that is struck while it waits for a connection settles, though that connection then goes silent', async () => {

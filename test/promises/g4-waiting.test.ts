@@ -1,34 +1,11 @@
-import { PrismaPg } from '@prisma/adapter-pg';
-import { expect, inject, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { namesOf } from '../../src/redis/names.js';
 import { eventually } from '../support/eventually.js';
 import { redisProxied } from '../support/proxied.js';
-import { atWork, describeWithShop, Shop, sale } from '../support/shop.js';
+import { atWork, describeWithShop, Shop } from '../support/shop.js';
 
 describeWithShop('G4: a waiting caller costs nothing', () => {
   const shop = new Shop();
-
-  test('300 waiters of one client take no connection of its pool', async () => {
-    const { id, key } = await shop.product(301);
-    const application_name = `waiters ${id}`;
-    const rescue = new PrismaPg({ connectionString: inject('postgres').app });
-    const { prisma, plain } = shop.client({ pool: { max: 2, application_name }, rescue });
-    const { held, goOn } = await atWork(prisma, key, sale(id));
-    const waiters = Array.from({ length: 300 }, () => prisma.$withLock(key, sale(id), { waitTime: 60_000 }));
-
-    // The second and last connection is free for a bystander, again and again.
-    for (let request = 0; request < 20; request++) await plain.stock.count();
-    const { rows } = await shop.admin.query(
-      `SELECT count(*) FILTER (WHERE state LIKE 'idle in transaction%')::int AS working, count(*)::int AS all
-       FROM pg_stat_activity WHERE application_name = $1`,
-      [application_name],
-    );
-    expect(rows).toEqual([{ working: 1, all: 2 }]);
-
-    goOn();
-    await Promise.all([held, ...waiters]);
-    expect((await shop.row(id))?.quantity).toBe(0);
-  }, 90_000);
 
   /** How many sessions of an application are in a transaction. */
   async function working(application_name: string): Promise<number> {

@@ -1,7 +1,8 @@
 import { expect } from 'vitest';
 import { type LockOptions, TransactionAbortedError } from '../../src/index.js';
+import { FACES, type Face } from '../support/faces.js';
 import type { FaultProxy } from '../support/fault-proxy.js';
-import { proxied } from '../support/proxied.js';
+import { proxyTo } from '../support/proxied.js';
 import type { Shop } from '../support/shop.js';
 
 type Outcome = 'committed' | 'aborted';
@@ -21,13 +22,32 @@ export const LOST_COMMITS: Readonly<Record<string, Loss>> = {
 };
 
 /** The caller is told what became of its work. */
-export async function expectTold(shop: Shop, [lose, outcome, options]: Loss, url: string, rescue = url): Promise<void> {
+export async function expectTold(
+  shop: Shop,
+  [lose, outcome, options]: Loss,
+  url: string,
+  rescue = url,
+  face: Face = FACES['Prisma 7'],
+): Promise<void> {
   const { id, key } = await shop.product(10);
-  const { prisma, proxy, events } = await proxied(shop, url, {}, rescue);
+  const proxy = await proxyTo(url);
+  const { locks, write, events } = face(shop, { rescue, pool: { connectionString: proxy.url(url) } });
+  shop.closeLater(() => proxy.close());
   void lose(proxy);
-  const sold = prisma.$withLock(key, (tx) => tx.stock.update({ where: { id }, data: { quantity: 9 } }), options);
-  if (outcome === 'committed') expect(await sold).toMatchObject({ quantity: 9 });
+  const told: unknown[] = [];
+  const sold = locks.withLock(
+    key,
+    async (tx, lock) => {
+      lock.afterCommit(() => told.push('committed'));
+      lock.afterRollback(() => told.push('aborted'));
+      await write(tx, id, 9);
+      return 'sold';
+    },
+    options,
+  );
+  if (outcome === 'committed') expect(await sold).toBe('sold');
   else await expect(sold).rejects.toBeInstanceOf(TransactionAbortedError);
   expect((await shop.row(id))?.quantity).toBe(outcome === 'committed' ? 9 : 10);
   expect(events).toContainEqual({ type: 'commit-resolved', key, outcome });
+  expect(told).toEqual([outcome]);
 }
