@@ -3,9 +3,9 @@ import { turnOfLoop } from './base/clock.js';
 import { InvalidOptionError } from './base/errors.js';
 import type { Emit } from './base/events.js';
 import { heldKey, holds } from './base/held-keys.js';
-import { type LockHandle, lock } from './call/handle.js';
+import { type LockHandle, lock, type PermitHandle } from './call/handle.js';
 import { history, type LockHistory } from './call/history.js';
-import { type Lock, RunningHooks, type Work } from './call/lock.js';
+import { type Lock, type Permit, RunningHooks, type Work } from './call/lock.js';
 import { type OnceResult, oncePer } from './call/once-per.js';
 import { inspect, type LockState, list, take } from './call/operators.js';
 import type { LockCall, Parts } from './call/parts.js';
@@ -19,6 +19,7 @@ import {
   checkKey,
   checkKeys,
   checkParts,
+  checkPermits,
   checkSeen,
   checkState,
   type Verb,
@@ -27,6 +28,7 @@ import type {
   HandleState,
   LockOptions,
   OnceOptions,
+  PermitOptions,
   ResolvedLockOptions,
   ResolvedOptions,
   SeenState,
@@ -115,6 +117,12 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
     if (unsetKeyParts === 'throw') checkParts(keys);
     if (verb !== '$lock') checkFunction(fn, verb);
     return keys;
+  };
+  const permitsOf = (verb: Verb, key: unknown, of: unknown, fn?: unknown): readonly string[] => {
+    const any = checkPermits(key, of, verb);
+    if (unsetKeyParts === 'throw') checkParts([key as string]);
+    if (verb !== '$permit') checkFunction(fn, verb);
+    return any;
   };
   const rescue = (key?: string) => whereAnswered(database.rescue, database, key);
   const check = (self: unknown, method: string, keys: readonly string[], given: LockOptions): LockCall<object> => {
@@ -210,6 +218,60 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
       try {
         const handle = await lock(parts, check(this, '$lock', keysOf('$lock', key), options));
         return handle as unknown as LockHandle<LockTx<T>>;
+      } catch (error) {
+        throw withCaller(error);
+      }
+    },
+
+    /**
+     * Runs `fn` as `$withLock` does, as one of at most so many at a time, over all processes. `lock.permit` says which one.
+     * Waits in order of arrival. The turns of different permits have no order: a row that two of them write is
+     * written under a lock. A lock of the same key is another thing.
+     *
+     * @returns as `$withLock`. A call inside another one of the same key and number joins it.
+     * @throws as `$withLock`.
+     */
+    async $withPermit<T, R>(
+      this: T,
+      key: string,
+      of: PermitOptions,
+      fn: (tx: LockTx<T>, lock: Permit) => R | Promise<R>,
+      options: LockOptions = NONE,
+    ): Promise<R> {
+      const call = check(this, '$withPermit', permitsOf('$withPermit', key, of, fn), options);
+      return await withLock(parts, { ...call, operation: '$withPermit' }, fn as Work<object, R>);
+    },
+
+    /** `$withPermit` without waiting. Resolves to `{ acquired: false }` if no permit is free. @throws as `$tryWithLock`. */
+    async $tryWithPermit<T, R>(
+      this: T,
+      key: string,
+      of: PermitOptions,
+      fn: (tx: LockTx<T>, lock: Permit) => R | Promise<R>,
+      options: TryLockOptions = NONE,
+    ): Promise<TryResult<R>> {
+      const call = check(this, '$tryWithPermit', permitsOf('$tryWithPermit', key, of, fn), options);
+      if ('waitTime' in options) {
+        throw new InvalidOptionError('waitTime', 'is not allowed here: this call does not wait.');
+      }
+      return await tryWithLock(parts, { ...call, operation: '$tryWithPermit' }, fn as Work<object, R>);
+    },
+
+    /**
+     * Returns a handle of a permit, for work of more than one transaction, or of none. `permit` says which one it is.
+     *
+     * @throws LockTimeoutError, LockUnavailableError if none was acquired.
+     */
+    async $permit<T>(
+      this: T,
+      key: string,
+      of: PermitOptions,
+      options: LockOptions = NONE,
+    ): Promise<PermitHandle<LockTx<T>>> {
+      try {
+        const call = check(this, '$permit', permitsOf('$permit', key, of), options);
+        const handle = await lock(parts, { ...call, operation: '$permit' });
+        return handle as unknown as PermitHandle<LockTx<T>>;
       } catch (error) {
         throw withCaller(error);
       }

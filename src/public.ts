@@ -37,9 +37,9 @@ export type {
   WaitMessage,
   WorkMessage,
 } from './base/messages.js';
-export type { LockHandle } from './call/handle.js';
+export type { LockHandle, PermitHandle } from './call/handle.js';
 export type { LockHistory, LockTurn } from './call/history.js';
-export type { Lock } from './call/lock.js';
+export type { Lock, Permit } from './call/lock.js';
 export type { OnceResult } from './call/once-per.js';
 export type { LockState } from './call/operators.js';
 export { type RecorderOptions, recordLockHistory } from './call/recorder.js';
@@ -50,6 +50,7 @@ export type {
   HandleState,
   LockOptions,
   OnceOptions,
+  PermitOptions,
   RedisLike,
   SeenState,
   TransactionOptions,

@@ -31,6 +31,16 @@ describeWithShop('faces', () => {
     await handle.release();
     expect((await shop.row(id))?.quantity).toBe(5);
     expect(await locks.oncePer(key, 60_000, () => 7)).toEqual({ ran: true, value: 7 });
+    const permit = await locks.permit(key, { permits: 1 });
+    expect(await permit.$transaction(async (client) => (await client.query('SELECT 1')).rowCount)).toBe(1);
+    expect(await locks.tryWithPermit(key, { permits: 1 }, () => 1)).toEqual({ acquired: false });
+    const number = locks.withPermit(key, { permits: 2 }, async (client, lock) => {
+      await client.query('UPDATE "Stock" SET quantity = 4 WHERE id = $1', [id]);
+      return lock.permit;
+    });
+    expect(await number).toBe(1);
+    expect((await shop.row(id))?.quantity).toBe(4);
+    await permit.release();
   });
   test('kysely', async () => {
     const { id, key } = await shop.product(10);
