@@ -8,13 +8,14 @@ import { Reply } from '../base/reply.js';
 import { runInside, scopes } from '../base/scope.js';
 import { writesBySql } from '../base/sql-text.js';
 import type { Lock, Work } from '../call/lock.js';
-import type { PgClient, PgPool, PgResult } from '../connection/pg.js';
+import { isSubmittable, type PgClient, type PgPool, type PgResult } from '../connection/pg.js';
 
-const BEGIN = /^\s*(?:begin|start\s+transaction)\b/i;
-const COMMIT = /^\s*(?:commit|end)\b/i;
-const ROLLBACK = /^\s*(?:rollback|abort)\b(?!\s+(?:(?:work|transaction)\s+)?to\b)/i;
+// Each alone in its text: what stands behind its semicolon would not be sent.
+const BEGIN = /^\s*(?:begin|start\s+transaction)\b[^;]*;?\s*$/i;
+const COMMIT = /^\s*(?:commit|end)\b[^;]*;?\s*$/i;
+const ROLLBACK = /^\s*(?:rollback|abort)\b(?!\s+(?:(?:work|transaction)\s+)?to\b)[^;]*;?\s*$/i;
+const SET_LEVEL = /^\s*set\s+transaction\s+isolation\b[^;]*;?\s*$/i;
 const READS = /^\s*(?:select|show|with|values)\b/i;
-const SET_LEVEL = /^\s*set\s+transaction\s+isolation\b/i;
 const READ_ONLY = /\bread\s+only\b/i;
 const LEVEL = /\bisolation\s+level\s+(read\s+uncommitted|read\s+committed|repeatable\s+read|serializable)/i;
 
@@ -73,8 +74,12 @@ export class PoolTransaction {
     // Whoever gets it looks at it later.
     value.catch(() => {});
     await Promise.race([value, this.#committing.promise]);
-    if (!joins) this.#checkEnd(lock.key, mustBegin());
-    return { value: this.#committing.isSettled && !joins ? behind(value, lock) : value };
+    if (joins) return { value };
+    this.#checkEnd(lock.key, mustBegin());
+    if (!this.#committing.isSettled) return { value };
+    const rest = behind(value, lock);
+    rest.catch(() => {});
+    return { value: rest };
   }
 
   #checkEnd(key: string, mustBegin: boolean): void {
@@ -112,12 +117,7 @@ export class PoolTransaction {
 
   begin(text: string): void {
     if (this.#state !== 'unused') throw new InsideTransactionError(this.#state === 'client' ? BESIDE_CLIENT : ONLY_ONE);
-    if (READ_ONLY.test(text))
-      throw new InvalidOptionError(
-        'accessMode',
-        'of the transaction of a lock cannot be READ ONLY: the lock writes the row of its key.',
-      );
-    this.#checkLevel(text);
+    this.#checkMode(text);
     this.#state = 'begun';
   }
 
@@ -129,7 +129,7 @@ export class PoolTransaction {
     if (this.#state !== 'begun' && ROLLBACK.test(text)) return answerOf('ROLLBACK');
     if (this.#state !== 'begun') throw new InsideTransactionError(ONLY_ONE);
     if (SET_LEVEL.test(text)) {
-      this.#checkLevel(text);
+      this.#checkMode(text);
       return answerOf('SET');
     }
     if (COMMIT.test(text)) {
@@ -154,7 +154,12 @@ export class PoolTransaction {
     return this.#connection;
   }
 
-  #checkLevel(text: string): void {
+  #checkMode(text: string): void {
+    if (READ_ONLY.test(text))
+      throw new InvalidOptionError(
+        'accessMode',
+        'of the transaction of a lock cannot be READ ONLY: the lock writes the row of its key.',
+      );
     const level = LEVEL.exec(text)?.[1]?.replaceAll(/\s+/g, ' ').toLowerCase();
     if (level === undefined || level === (this.#level ?? 'read committed')) return;
     throw new InvalidOptionError(
@@ -250,7 +255,10 @@ function connectionFor(own: PoolTransaction, pool: PgPool): PgClient {
     if (!own.isBehind && writesBySql(text)) throw new InsideTransactionError(OUTSIDE);
     hasSettings ||= !READS.test(text);
     plain ??= pool.connect();
-    return plain.then((client) => (client.query as Query).call(client, query, values));
+    const sent = plain.then((client) => (client.query as Query).call(client, query, values));
+    if (!isSubmittable(query)) return sent;
+    sent.catch((error: unknown) => query.handleError(error));
+    return query;
   };
   const release: PgClient['release'] = (error) => {
     if (isOwn) own.release();
@@ -267,7 +275,10 @@ function connectionFor(own: PoolTransaction, pool: PgPool): PgClient {
     off: listens,
     addListener: listens,
     removeListener: listens,
-    query: (...given: unknown[]) => answered(given, async () => await send(given[0], valuesOf(given[1]))),
+    query: (...given: unknown[]) =>
+      isSubmittable(given[0])
+        ? send(given[0], undefined)
+        : answered(given, async () => await send(given[0], valuesOf(given[1]))),
     release,
   });
   return client;
