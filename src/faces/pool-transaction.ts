@@ -1,3 +1,4 @@
+import { reactionsDone } from '../base/clock.js';
 import {
   HookFailedError,
   InsideTransactionError,
@@ -77,6 +78,8 @@ export class PoolTransaction {
     if (joins) return { value };
     this.#checkEnd(lock.key, mustBegin());
     if (!this.#committing.isSettled) return { value };
+    // The work of the calls that have joined ends with the same COMMIT: theirs first.
+    await reactionsDone();
     const rest = behind(value, lock);
     rest.catch(() => {});
     return { value: rest };
@@ -252,6 +255,8 @@ function connectionFor(own: PoolTransaction, pool: PgPool): PgClient {
       isOwn = true;
       return answerOf('BEGIN');
     }
+    // Behind a BEGIN that was refused. It must not wait for a connection that the lock itself may have.
+    if (plain === undefined && ROLLBACK.test(text)) return answerOf('ROLLBACK');
     if (!own.isBehind && writesBySql(text)) throw new InsideTransactionError(OUTSIDE);
     hasSettings ||= !READS.test(text);
     plain ??= pool.connect();
