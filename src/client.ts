@@ -3,9 +3,9 @@ import { turnOfLoop } from './base/clock.js';
 import { InvalidOptionError } from './base/errors.js';
 import type { Emit } from './base/events.js';
 import { heldKey, holds } from './base/held-keys.js';
-import { type LockHandle, lock } from './call/handle.js';
+import { type LockHandle, lock, type PermitHandle } from './call/handle.js';
 import { history, type LockHistory } from './call/history.js';
-import { type Lock, RunningHooks, type Work } from './call/lock.js';
+import { type Lock, type Permit, RunningHooks, type Work } from './call/lock.js';
 import { type OnceResult, oncePer } from './call/once-per.js';
 import { inspect, type LockState, list, take } from './call/operators.js';
 import type { LockCall, Parts } from './call/parts.js';
@@ -19,6 +19,7 @@ import {
   checkKey,
   checkKeys,
   checkParts,
+  checkPermits,
   checkSeen,
   checkState,
   type Verb,
@@ -27,6 +28,7 @@ import type {
   HandleState,
   LockOptions,
   OnceOptions,
+  PermitOptions,
   ResolvedLockOptions,
   ResolvedOptions,
   SeenState,
@@ -116,6 +118,12 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
     if (verb !== '$lock') checkFunction(fn, verb);
     return keys;
   };
+  const permitsOf = (verb: Verb, key: unknown, of: unknown, fn?: unknown): readonly string[] => {
+    const any = checkPermits(key, of, verb);
+    if (unsetKeyParts === 'throw') checkParts([key as string]);
+    if (verb !== '$permit') checkFunction(fn, verb);
+    return any;
+  };
   const rescue = (key?: string) => whereAnswered(database.rescue, database, key);
   const check = (self: unknown, method: string, keys: readonly string[], given: LockOptions): LockCall<object> => {
     const on = ports.calledOn(self, method, keys[0]);
@@ -169,7 +177,7 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
       const keys = keysOf('$tryWithLock', key, fn);
       const call = check(this, '$tryWithLock', keys, options);
       if ('waitTime' in options) {
-        throw new InvalidOptionError('waitTime', 'is not allowed for $tryWithLock, which does not wait.');
+        throw new InvalidOptionError('waitTime', 'is not allowed here: this call does not wait.');
       }
       return await tryWithLock(parts, call, fn as Work<object, R>);
     },
@@ -216,6 +224,60 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
     },
 
     /**
+     * Runs `fn` as `$withLock` does, as one of at most so many at a time, over all processes. `lock.permit` says which one.
+     * Waits in order of arrival. The turns of different permits have no order: a row that two of them write is
+     * written under a lock. A lock of the same key is another thing.
+     *
+     * @returns as `$withLock`. A call inside another one of the same key and number joins it.
+     * @throws as `$withLock`.
+     */
+    async $withPermit<T, R>(
+      this: T,
+      key: string,
+      of: PermitOptions,
+      fn: (tx: LockTx<T>, lock: Permit) => R | Promise<R>,
+      options: LockOptions = NONE,
+    ): Promise<R> {
+      const call = check(this, '$withPermit', permitsOf('$withPermit', key, of, fn), options);
+      return await withLock(parts, { ...call, operation: '$withPermit' }, fn as Work<object, R>);
+    },
+
+    /** `$withPermit` without waiting. Resolves to `{ acquired: false }` if no permit is free. @throws as `$tryWithLock`. */
+    async $tryWithPermit<T, R>(
+      this: T,
+      key: string,
+      of: PermitOptions,
+      fn: (tx: LockTx<T>, lock: Permit) => R | Promise<R>,
+      options: TryLockOptions = NONE,
+    ): Promise<TryResult<R>> {
+      const call = check(this, '$tryWithPermit', permitsOf('$tryWithPermit', key, of, fn), options);
+      if ('waitTime' in options) {
+        throw new InvalidOptionError('waitTime', 'is not allowed here: this call does not wait.');
+      }
+      return await tryWithLock(parts, { ...call, operation: '$tryWithPermit' }, fn as Work<object, R>);
+    },
+
+    /**
+     * Returns a handle of a permit, for work of more than one transaction, or of none. `permit` says which one it is.
+     *
+     * @throws LockTimeoutError, LockUnavailableError if none was acquired.
+     */
+    async $permit<T>(
+      this: T,
+      key: string,
+      of: PermitOptions,
+      options: LockOptions = NONE,
+    ): Promise<PermitHandle<LockTx<T>>> {
+      try {
+        const call = check(this, '$permit', permitsOf('$permit', key, of), options);
+        const handle = await lock(parts, { ...call, operation: '$permit' });
+        return handle as unknown as PermitHandle<LockTx<T>>;
+      } catch (error) {
+        throw withCaller(error);
+      }
+    },
+
+    /**
      * Continues, in this process, the handle whose `toJSON()` gave `state`. The old handle loses the lock.
      *
      * @throws StaleTokenError if another holder has been admitted since, or the key's row is gone; LockLostError if
@@ -225,7 +287,7 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
       const checked = checkState(state);
       const call = check(this, '$resumeLock', checked.keys, options);
       if ('leaseTime' in options)
-        throw new InvalidOptionError('leaseTime', 'cannot be changed by $resumeLock. Leave it out.');
+        throw new InvalidOptionError('leaseTime', 'of a resumed handle cannot be changed. Leave it out.');
       try {
         const handle = await resume(parts, call, checked);
         return handle as unknown as LockHandle<LockTx<T>>;
@@ -255,13 +317,13 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
       async forceRelease(key: string, seen?: SeenState): Promise<boolean> {
         const checked = checkKey(key);
         const checkedSeen = checkSeen(seen);
-        refuseInsideLock('$locks.forceRelease', holds(checked) ? checked : undefined);
+        refuseInsideLock('A force release', holds(checked) ? checked : undefined);
         const taken = await take(parts, store, database, checked, defaults, checkedSeen);
         return taken !== undefined && (taken.leaseTaken || taken.ended.length > 0);
       },
       /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */
       async close(): Promise<void> {
-        refuseInsideLock('$locks.close', heldKey());
+        refuseInsideLock('Closing the locks', heldKey());
         await close();
       },
       /**
@@ -276,7 +338,7 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
 
     /** Closes the locks as `$locks.close()` does, then the client. */
     async $disconnect(): Promise<void> {
-      refuseInsideLock('$disconnect', heldKey());
+      refuseInsideLock('Closing the locks', heldKey());
       await close(disconnect);
     },
   };

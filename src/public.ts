@@ -37,18 +37,20 @@ export type {
   WaitMessage,
   WorkMessage,
 } from './base/messages.js';
-export type { LockHandle } from './call/handle.js';
+export type { LockHandle, PermitHandle } from './call/handle.js';
 export type { LockHistory, LockTurn } from './call/history.js';
-export type { Lock } from './call/lock.js';
+export type { Lock, Permit } from './call/lock.js';
 export type { OnceResult } from './call/once-per.js';
 export type { LockState } from './call/operators.js';
 export { type RecorderOptions, recordLockHistory } from './call/recorder.js';
 export type { TryResult } from './call/with-lock.js';
 export type { ResumeOptions, TryLockOptions } from './client.js';
+export { currentLock } from './current.js';
 export type {
   HandleState,
   LockOptions,
   OnceOptions,
+  PermitOptions,
   RedisLike,
   SeenState,
   TransactionOptions,

@@ -1,7 +1,6 @@
 // npm run compare [-- --seconds 60]
-import { Command } from 'commander';
 import { startAll } from '../../test/support/servers/index.js';
-import { contestantsIn, wholeNumber } from '../arguments.js';
+import { command, contestantsIn, wholeNumber } from '../arguments.js';
 import type { Contestant } from '../contestants/contestant.js';
 import { CONTESTANTS } from '../contestants/index.js';
 import { Stage } from '../servers.js';
@@ -16,7 +15,7 @@ interface Options {
   readonly write?: string;
 }
 
-await new Command('npm run compare --')
+await command('npm run compare --')
   .description('Sells by each way of locking under the same faults, and counts what is lost.')
   .option('--seconds <number>', 'for each way', wholeNumber, 60)
   .option('--seed <number>', 'of the faults', wholeNumber, 1)

@@ -15,6 +15,7 @@ interface Admitted {
 
 /** The holders in whose names a call has its leases, and how it got each lease. */
 interface Leases {
+  readonly keys: readonly string[];
   readonly holders: readonly string[];
   readonly via: readonly LockVia[];
 }
@@ -70,7 +71,8 @@ export class CallTrace {
   }
 
   /** It has its leases, until `released`. */
-  had({ holders, via }: Leases): void {
+  had({ keys, holders, via }: Leases): void {
+    this.call.keys = keys;
     if (this.#wait) {
       this.#wait.message.via = via;
       this.#wait.succeed();
@@ -153,9 +155,9 @@ export class CallTrace {
 /** The code of the answer of `$oncePer` that the run of this interval has been committed. */
 export const NOT_DUE = 'NOT_DUE';
 
-/** "Not now" is an answer of `$tryWithLock` and `$oncePer`, and no error. `begun`: whether the function has been called. */
+/** "Not now" is an answer of `$tryWithLock`, `$tryWithPermit` and `$oncePer`, and no error. `begun`: whether the function has been called. */
 export function isNotNow({ call, begun }: Pick<CallTrace, 'call' | 'begun'>, error: unknown): boolean {
-  if (call.operation !== '$tryWithLock' && call.operation !== '$oncePer') return false;
+  if (!['$tryWithLock', '$tryWithPermit', '$oncePer'].includes(call.operation)) return false;
   return isNotDue(call, error) || (!begun && codeOf(error) === 'LOCK_TIMEOUT');
 }
 

@@ -26,9 +26,21 @@ export interface TracedMessage {
 
 /** `fenced-lock:lock`: one call, from its beginning until its promise settles. */
 export interface LockMessage extends TracedMessage {
-  readonly operation: '$withLock' | '$tryWithLock' | '$oncePer' | '$lock' | '$resumeLock' | 'handle.$transaction';
-  /** Sorted by their bytes, without duplicates. */
-  readonly keys: readonly string[];
+  readonly operation:
+    | '$withLock'
+    | '$tryWithLock'
+    | '$oncePer'
+    | '$lock'
+    | '$withPermit'
+    | '$tryWithPermit'
+    | '$permit'
+    | '$resumeLock'
+    | 'handle.$transaction';
+  /**
+   * Sorted by their bytes, without duplicates. Of a permit: `imports [permit of 3]` while it is waited for, then the one that
+   * was had, such as `imports [permit 2]`.
+   */
+  keys: readonly string[];
   /** The same number for all clients whose locks have the same names in Redis. */
   readonly roomId: number;
   /** The option `name` of the client, by default `hostname:pid`. */

@@ -3,6 +3,7 @@ import { Deadline, now, OVERDUE, sleep, within } from '../base/clock.js';
 import { ClosedError, type LockLostError, LockTimeoutError, StaleTokenError } from '../base/errors.js';
 import { holds, refuseNestedCall } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
+import { permitOf } from '../base/permits.js';
 import { TOUCH } from '../database/sql.js';
 import { checkFunction } from '../options/arguments.js';
 import type { HandleState, ResolvedLockOptions, TransactionOptions } from '../options/options.js';
@@ -57,9 +58,14 @@ export interface LockHandle<Tx> extends Omit<Lock, 'toJSON' | HookName>, AsyncDi
   toJSON(): HandleState;
 }
 
+/** A handle of a permit. */
+export interface PermitHandle<Tx> extends LockHandle<Tx> {
+  readonly permit: number;
+}
+
 /** Waits for the lock and registers its token. */
 export function lock<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHandle<Tx>> {
-  return traced('$lock', parts, call, (call) => take(parts, call));
+  return traced(call.operation ?? '$lock', parts, call, (call) => take(parts, call));
 }
 
 async function take<Tx>(parts: Parts, call: LockCall<Tx>): Promise<LockHandle<Tx>> {
@@ -91,6 +97,7 @@ export function opened<Tx>(parts: Parts, call: LockCall<Tx>, turn: Turn, tokens:
 
 class Handle<Tx> implements LockHandle<Tx> {
   readonly keys: readonly string[];
+  readonly permit: number | undefined;
   readonly token: bigint;
   readonly #parts: Parts;
   readonly #defaults: ResolvedLockOptions;
@@ -116,7 +123,9 @@ class Handle<Tx> implements LockHandle<Tx> {
     this.#defaults = { ...options, signal: undefined };
     this.#turn = turn;
     this.#tokens = tokens;
-    this.keys = turn.keys;
+    const permit = permitOf(turn.key);
+    this.keys = permit === undefined ? turn.keys : Object.freeze([permit.key]);
+    this.permit = permit?.permit;
     this.token = tokens.at(-1) as bigint;
     this.#user = { lost: (loss) => this.#onLoss(loss), beat: () => this.#touch() };
     turn.attach(this.#user);
@@ -124,7 +133,7 @@ class Handle<Tx> implements LockHandle<Tx> {
   }
 
   get key(): string {
-    return this.#turn.key;
+    return this.keys[0] as string;
   }
 
   get signal(): AbortSignal {
@@ -138,7 +147,7 @@ class Handle<Tx> implements LockHandle<Tx> {
   async $transaction<R>(fn: Work<Tx, R>, given: TransactionOptions = {}): Promise<R> {
     checkFunction(fn, '$transaction');
     const options = resolveTransactionOptions(given, this.#defaults);
-    refuseNestedCall(this.keys, options.nested);
+    refuseNestedCall(this.#call.keys, options.nested);
     if (this.#released) throw this.#closedBy ?? new ClosedError(RELEASED, { key: this.key });
     if (this.#turn.loss) throw this.#turn.loss;
     const before = this.#last;
@@ -159,7 +168,7 @@ class Handle<Tx> implements LockHandle<Tx> {
     this.#released ??= this.#last.then(() => this.#transfer).then(() => this.#end());
     // Inside a transaction of this handle, waiting for the release would wait for itself. The lock is released when
     // that transaction has ended.
-    return holds(this.key) ? Promise.resolve() : this.#released;
+    return holds(this.#call.keys[0] as string) ? Promise.resolve() : this.#released;
   }
 
   /** Called when the client is being closed. `signal` aborts, so that the work under the lock learns of it. */
@@ -175,8 +184,8 @@ class Handle<Tx> implements LockHandle<Tx> {
 
   toJSON(): HandleState {
     this.#turn.show();
-    const { holders, leaseTime } = this.#turn;
-    return { keys: this.keys, tokens: this.#tokens.map(String), holders, leaseTime };
+    const { keys, holders, leaseTime } = this.#turn;
+    return { keys, tokens: this.#tokens.map(String), holders, leaseTime };
   }
 
   async #run<R>(before: Promise<void>, fn: Work<Tx, R>, call: LockCall<Tx>, hooks: CallHooks): Promise<R> {
@@ -218,7 +227,7 @@ class Handle<Tx> implements LockHandle<Tx> {
   #touch(): void {
     if (now() < this.#touchAt) return;
     this.#touchAt = now() + TOUCH_EVERY;
-    const values = [this.keys, this.#turn.holders, this.#tokens.map(String)].map((all) => JSON.stringify(all));
+    const values = [this.#turn.keys, this.#turn.holders, this.#tokens.map(String)].map((all) => JSON.stringify(all));
     this.#call.database.rescue(TOUCH, values).catch(() => {
       this.#touchAt = now() + TOUCH_AGAIN;
     });

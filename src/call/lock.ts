@@ -12,6 +12,8 @@ export interface Lock {
   readonly key: string;
   /** All keys, sorted by their UTF-8 bytes. */
   readonly keys: readonly string[];
+  /** Which of the permits of the key this is, from 0 on, for all of the turn; `undefined` for a lock. */
+  readonly permit?: number | undefined;
   /** The fencing token of this turn. It is higher than the tokens of all earlier turns of these keys. */
   readonly token: bigint;
   /** Aborts when the work must end early: the lease is lost, the timeout is over, or the caller's signal aborts. */
@@ -32,8 +34,14 @@ export interface Lock {
    * where SQL of the function has committed a part of its transaction (`InsideTransactionError`).
    */
   onUnknown(fn: (error: FencedLockError) => unknown): void;
-  /** `{ keys, token }`, with the token as a string, because JSON has no bigint. */
-  toJSON(): { readonly keys: readonly string[]; readonly token: string };
+  /** `{ keys, token }`, with the token as a string, because JSON has no bigint; and the permit, if it is one. */
+  toJSON(): { readonly keys: readonly string[]; readonly permit?: number; readonly token: string };
+}
+
+/** The permit, as the function of `$withPermit` gets it. It has no order with the turns of the other permits of its key. */
+export interface Permit extends Lock {
+  /** Which of the permits it is: 0 to one less than there are. Nobody else has it during the turn. */
+  readonly permit: number;
 }
 
 /** The function of a call. */
@@ -61,14 +69,16 @@ interface Hook {
 /** The lock of one transaction. */
 export class HeldLock implements Lock {
   readonly keys: readonly string[];
+  readonly permit: number | undefined;
   readonly token: bigint;
   readonly #abort: LazyAbort;
   /** The hooks of the function and of the calls that joined it. */
   #hooks: Hook[] | undefined;
   #hasEnded = false;
 
-  constructor(keys: readonly string[], token: bigint, abort: LazyAbort) {
+  constructor(keys: readonly string[], token: bigint, abort: LazyAbort, permit?: number) {
     this.keys = keys;
+    this.permit = permit;
     this.token = token;
     this.#abort = abort;
   }
@@ -122,7 +132,8 @@ export class HeldLock implements Lock {
   }
 
   toJSON() {
-    return { keys: this.keys, token: String(this.token) };
+    const { keys, permit, token } = this;
+    return { keys, ...(permit !== undefined && { permit }), token: String(token) };
   }
 }
 

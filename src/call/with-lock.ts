@@ -3,6 +3,7 @@ import { withCaller } from '../base/caller.js';
 import { after, Deadline, stop, type Timer } from '../base/clock.js';
 import { LockTimeoutError } from '../base/errors.js';
 import { LazyAbort } from '../base/lazy-abort.js';
+import { permitOf } from '../base/permits.js';
 import type { Database } from '../database/database.js';
 import type { ResolvedLockOptions } from '../options/options.js';
 import { admissionRequest } from '../transaction/admission.js';
@@ -158,8 +159,9 @@ class LockRequest<Tx, R> implements LeaseRequest, Preopen, TurnUser<R> {
   }
 
   open(beside: PreopenMoment): void {
-    if (this.#ahead) return;
     const { keys } = this.#call;
+    // Which permit it gets is not known before it has it.
+    if (this.#ahead || permitOf(keys[0] as string) !== undefined) return;
     const besideCommit = beside === 'commit';
     // A snapshot that is older than the other holder's COMMIT could not update the rows that it wrote. Of several keys, the
     // others may have holders of their own.

@@ -2,8 +2,10 @@ import { after, reactionsDone, stop } from '../base/clock.js';
 import { InvalidOptionError, inFlightAtReturn, TransactionAbortedError } from '../base/errors.js';
 import { findJoinable, holding } from '../base/held-keys.js';
 import { LazyAbort } from '../base/lazy-abort.js';
+import { permitOf } from '../base/permits.js';
 import type { Database, Query, Unfinished } from '../database/database.js';
 import type { LockOptions, ResolvedLockOptions } from '../options/options.js';
+import type { Admission } from '../transaction/admission.js';
 import { type CallHooks, HeldLock, type Lock, type Work } from './lock.js';
 import type { LockCall } from './parts.js';
 
@@ -25,16 +27,17 @@ export function workOf<Tx, R>({
   abort,
   hooks,
   joins,
-}: FunctionOf<Tx, R>): (tx: Tx, admission: { readonly token: bigint }, ask: Query) => Promise<R> {
+}: FunctionOf<Tx, R>): (tx: Tx, admission: Pick<Admission, 'key' | 'token'>, ask: Query) => Promise<R> {
   const { client, database, keys, options, beforeWork } = call;
-  return async (tx, { token }, ask) => {
+  return async (tx, { key, token }, ask) => {
     if (beforeWork) {
       await beforeWork(ask);
       abort.throwIfAborted();
     }
-    const lock = new HeldLock(keys, token, abort);
+    const permit = permitOf(key);
+    const lock = new HeldLock(permit === undefined ? keys : [permit.key], token, abort, permit?.permit);
     hooks.onRun(lock);
-    const own: JoinableTransaction = { client, tx, lock, abort, options, joined: undefined };
+    const own: JoinableTransaction = { client, keys, tx, lock, abort, options, joined: undefined };
     try {
       const value = await holding(keys, joins ? own : undefined, own, () => fn(tx, lock));
       const unfinished = database.unfinished?.(tx);
@@ -76,6 +79,8 @@ function refuseUnawaited({ lock, joined }: JoinableTransaction, unfinished: Unfi
 /** The transaction of a call, which inner calls of the same keys join. */
 interface JoinableTransaction {
   readonly client: object;
+  /** As its call has them: of a permit, the name of any one. */
+  readonly keys: readonly string[];
   readonly tx: unknown;
   readonly lock: Lock;
   readonly abort: LazyAbort;
@@ -125,7 +130,7 @@ class JoinedCalls {
 
   /** @throws InvalidOptionError for an option that cannot be changed for a transaction that has begun. */
   async run<Tx, R>(work: Work<Tx, R>, options: LockOptions): Promise<R> {
-    const { abort, lock, tx, options: outer } = this.#outer;
+    const { abort, keys, lock, tx, options: outer } = this.#outer;
     const { isolationLevel, hookErrors, retries, timeout, signal } = options;
     if (isolationLevel !== undefined && isolationLevel !== outer.isolationLevel) {
       throw new InvalidOptionError('isolationLevel', 'is that of the outer call, whose transaction this one joins.');
@@ -152,7 +157,7 @@ class JoinedCalls {
     try {
       // The outer function may end, by this rejection or by another of its parts, while `work` goes on: what `work` then calls
       // on the client must be refused, and not run without a lock.
-      const worked = holding(lock.keys, this.#outer, this.#outer, () => work(tx as Tx, lock));
+      const worked = holding(keys, this.#outer, this.#outer, () => work(tx as Tx, lock));
       return await this.#over.race(abort.race(worked));
     } catch (error) {
       this.#failure ??= { error };

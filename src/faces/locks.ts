@@ -1,7 +1,7 @@
 import { assembleLocks } from '../assemble.js';
 import { ensure } from '../base/checks.js';
-import type { LockHandle } from '../call/handle.js';
-import type { Lock } from '../call/lock.js';
+import type { LockHandle, PermitHandle } from '../call/handle.js';
+import type { Lock, Permit } from '../call/lock.js';
 import { makeObservable } from '../call/observed.js';
 import type { OnceResult } from '../call/once-per.js';
 import type { TryResult } from '../call/with-lock.js';
@@ -12,7 +12,7 @@ import { type BeginAt, poolDatabase, queryOver } from '../connection/pool-databa
 import { ownSettings, Rescue } from '../connection/rescue.js';
 import type { Database } from '../database/database.js';
 import { Fencing } from '../fencing/fencing.js';
-import type { FencedLockOptions, HandleState, LockOptions, OnceOptions } from '../options/options.js';
+import type { FencedLockOptions, HandleState, LockOptions, OnceOptions, PermitOptions } from '../options/options.js';
 import { resolveLockOptions, resolveOptions } from '../options/resolve.js';
 
 /** The options of `fencedLocks`: those of the Prisma extension, but for its models. The database guard checks the fence. */
@@ -68,6 +68,25 @@ export interface FencedLocks<Tx> {
   ): Promise<OnceResult<R>>;
   /** Returns a handle: a lock that is held until it is released, for work of more than one transaction. */
   lock(key: string | readonly string[], options?: LockOptions): Promise<LockHandle<Tx>>;
+  /**
+   * Runs `fn` as `withLock` does, as one of at most so many at a time, over all processes. `lock.permit` says which one. Waits in
+   * order of arrival. A row that several permits write is written under a lock.
+   */
+  withPermit<R>(
+    key: string,
+    of: PermitOptions,
+    fn: (tx: Tx, lock: Permit) => R | Promise<R>,
+    options?: LockOptions,
+  ): Promise<R>;
+  /** `withPermit` without waiting. Resolves to `{ acquired: false }` if no permit is free. */
+  tryWithPermit<R>(
+    key: string,
+    of: PermitOptions,
+    fn: (tx: Tx, lock: Permit) => R | Promise<R>,
+    options?: TryLockOptions,
+  ): Promise<TryResult<R>>;
+  /** Returns a handle of a permit. */
+  permit(key: string, of: PermitOptions, options?: LockOptions): Promise<PermitHandle<Tx>>;
   /** Continues, in this process, the handle whose `toJSON()` gave `state`. The old handle loses the lock. */
   resumeLock(state: HandleState, options?: ResumeOptions): Promise<LockHandle<Tx>>;
   /** For operators. */
@@ -117,12 +136,16 @@ export function locksOver<Tx>(
     disconnect: async () => {},
   });
   const { $withLock, $tryWithLock, $oncePer, $lock, $resumeLock, $locks, $disconnect } = methods;
+  const { $withPermit, $tryWithPermit, $permit } = methods;
   makeObservable($locks, observed);
   const locks = {
     withLock: $withLock,
     tryWithLock: $tryWithLock,
     oncePer: $oncePer,
     lock: $lock,
+    withPermit: $withPermit,
+    tryWithPermit: $tryWithPermit,
+    permit: $permit,
     resumeLock: $resumeLock,
     locks: $locks,
     close: $disconnect,

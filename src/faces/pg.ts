@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import type { LockHandle } from '../call/handle.js';
+import type { LockHandle, PermitHandle } from '../call/handle.js';
 import type { Work } from '../call/lock.js';
 import { plainly } from '../connection/pool-database.js';
 import { checkPool, type FencedLocks, type FencedLocksOptions, locksOver, type PoolLike } from './locks.js';
@@ -52,11 +52,11 @@ export function fencedLocks<Pool extends PoolLike>(
   const work = <R>(fn: Work<LockClient, R>): Work<PoolTransaction, Running<R>> =>
     // What is no function is refused like that of any other call.
     typeof fn === 'function' ? (own, lock) => own.run(fn, lock, mustBegin) : fn;
-  const ofHandle = (handle: LockHandle<PoolTransaction>): LockHandle<LockClient> => {
+  const ofHandle = <Handle extends LockHandle<LockClient>>(handle: LockHandle<PoolTransaction>): Handle => {
     const begun = handle.$transaction.bind(handle);
     const $transaction: LockHandle<LockClient>['$transaction'] = async (fn, given) =>
       await (await begun(work(fn), given)).value;
-    return Object.assign(handle as unknown as LockHandle<LockClient>, { $transaction });
+    return Object.assign(handle as unknown as Handle, { $transaction });
   };
   return {
     ...inner,
@@ -74,6 +74,13 @@ export function fencedLocks<Pool extends PoolLike>(
       return result.ran ? { ran: true, value: await result.value.value } : result;
     },
     lock: async (key, options) => ofHandle(await inner.lock(key, options)),
+    withPermit: async (key, of, fn, options) =>
+      await (await inner.withPermit(key, of, work(fn as Work<LockClient, never>), options)).value,
+    async tryWithPermit(key, of, fn, options) {
+      const result = await inner.tryWithPermit(key, of, work(fn as Work<LockClient, never>), options);
+      return result.acquired ? { acquired: true, value: await result.value.value } : result;
+    },
+    permit: async (key, of, options) => ofHandle<PermitHandle<LockClient>>(await inner.permit(key, of, options)),
     resumeLock: async (state, options) => ofHandle(await inner.resumeLock(state, options)),
   };
 }

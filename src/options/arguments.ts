@@ -1,6 +1,7 @@
 import { kindOf } from '../base/checks.js';
 import { LONGEST_TIME } from '../base/clock.js';
 import { InvalidOptionError, quoted } from '../base/errors.js';
+import { anyPermit, MOST_PERMITS, permitOf } from '../base/permits.js';
 import { type HandleState, type SeenState, SHORTEST_LEASE } from './options.js';
 
 const LONGEST_KEY = 512;
@@ -8,11 +9,14 @@ const MOST_KEYS = 100;
 
 /** What each call takes, in which order. */
 const ARGUMENTS = {
-  $withLock: '$withLock(key, fn, options)',
-  $tryWithLock: '$tryWithLock(key, fn, options)',
-  $oncePer: '$oncePer(key, interval, fn, options)',
-  $lock: '$lock(key, options)',
-  $transaction: '$transaction(fn, options)',
+  $withLock: '(key, fn, options)',
+  $tryWithLock: '(key, fn, options)',
+  $oncePer: '(key, interval, fn, options)',
+  $lock: '(key, options)',
+  $withPermit: '(key, { permits }, fn, options)',
+  $tryWithPermit: '(key, { permits }, fn, options)',
+  $permit: '(key, { permits }, options)',
+  $transaction: '(fn, options)',
 } as const;
 export type Verb = keyof typeof ARGUMENTS;
 
@@ -33,12 +37,43 @@ export function checkKeys(keys: unknown, verb?: Verb): readonly string[] {
     }
     // Array.from and not map, which skips holes.
     const unique = new Set(Array.from(keys, (key, at) => checkKey(key, at)));
-    return Object.freeze([...unique].sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other))));
+    const sorted = [...unique].sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)));
+    return Object.freeze(verb === undefined ? sorted : refusePermits(sorted));
   }
   if (verb !== undefined && (typeof keys === 'function' || (typeof keys === 'object' && keys !== null))) {
     throw new InvalidOptionError('key', `${problemOf(keys)} ${inOrder(verb)}`);
   }
-  return Object.freeze([checkKey(keys)]);
+  const one = [checkKey(keys)];
+  return Object.freeze(verb === undefined ? one : refusePermits(one));
+}
+
+/** The name of a permit is what operators have of it. As a key, it would be another lock, which the permit does not know. */
+function refusePermits(keys: string[]): string[] {
+  const name = keys.find((key) => permitOf(key) !== undefined);
+  if (name === undefined) return keys;
+  throw new InvalidOptionError('key', `must not end as the name of a permit does, and is ${quoted(name)}.`);
+}
+
+/** Of the name of any one of the permits. */
+const LONGEST_PERMIT = LONGEST_KEY - ' [permit of 1000]'.length;
+
+/**
+ * The name of any one of so many permits of a key.
+ *
+ * @throws InvalidOptionError
+ */
+export function checkPermits(given: unknown, of: unknown, verb: Verb): readonly string[] {
+  const [key, another] = checkKeys(given, verb);
+  if (another !== undefined) throw new InvalidOptionError('key', `must be one key. ${inOrder(verb)}`);
+  if (Buffer.byteLength(key as string) > LONGEST_PERMIT) {
+    throw new InvalidOptionError('key', `of permits must not be longer than ${LONGEST_PERMIT} bytes of UTF-8.`);
+  }
+  const { permits } = (of ?? {}) as { readonly permits?: unknown };
+  if (!Number.isInteger(permits) || (permits as number) < 1 || (permits as number) > MOST_PERMITS) {
+    const problem = `must say how many may be at work at a time: a whole number from 1 to ${MOST_PERMITS}.`;
+    throw new InvalidOptionError('permits', `${problem} ${inOrder(verb)}`);
+  }
+  return Object.freeze([anyPermit(key as string, permits as number)]);
 }
 
 /** How nearly every key looks, so that nothing else of it need be checked: characters of one byte that are printed. */
@@ -77,7 +112,7 @@ function problemOf(key: unknown): string | undefined {
 const UNSET =
   /(?:^|[^\p{L}\p{N}])((?:undefined|NaN)(?![\p{L}\p{N}\s]|-\p{L})|null(?=$|[:/|,;#]))|(\[object \w+\]|Invalid Date)/u;
 
-const IF_MEANT = "If it is meant, set `unsetKeyParts: 'allow'` in the options of fencedLock.";
+const IF_MEANT = "If it is meant, set the option `unsetKeyParts: 'allow'`.";
 
 /** What a template leaves of a key that stands in quotation marks, and not between backticks. */
 const UNFILLED = /\$\{[^}]*\}/;
@@ -158,7 +193,7 @@ export function checkSeen(seen: unknown): SeenState | undefined {
   }
   throw new InvalidOptionError(
     'seen',
-    'must be the state of the key that you have seen, as `$locks.inspect(key)` gives it: { holder }.',
+    'must be the state of the key that you have seen, as `inspect(key)` gives it: { holder }.',
   );
 }
 

@@ -140,6 +140,15 @@ export type TransactionOptions = Pick<
   'waitTime' | 'timeout' | 'signal' | 'nested' | 'retries' | 'hookErrors' | 'isolationLevel' | 'maxWait'
 >;
 
+/** How many may be at work under a key. */
+export interface PermitOptions {
+  /**
+   * 1 to 1000. Every call works beside fewer than this. So a call that gives a lower number than others do waits until
+   * enough of them have ended, and callers that came after it wait behind it.
+   */
+  readonly permits: number;
+}
+
 /** What `$oncePer` takes. It does not wait, and joins nothing. */
 export interface OnceOptions extends Omit<LockOptions, 'waitTime' | 'reentry'> {
   /**

@@ -24,6 +24,9 @@ export const NOT_ON_TX = [
   '$tryWithLock',
   '$oncePer',
   '$lock',
+  '$withPermit',
+  '$tryWithPermit',
+  '$permit',
   '$resumeLock',
   '$locks',
 ] as const;

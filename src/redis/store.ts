@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { asError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
+import { type PermitName, permitName } from '../base/permits.js';
 import {
   type AcquireResult,
   type Claim,
@@ -91,16 +92,17 @@ export class RedisStore implements LeaseStore {
 
   async acquire({ key, holder, leaseTime }: Claim, { enter = 0, atMost }: Look = {}): Promise<AcquireResult> {
     const { sender, nodes } = this.#opened;
-    const { lease, queue, wake } = this.#names(key);
-    const args = [holder, String(leaseTime), this.#receiver, String(Math.ceil(enter)), wake] as const;
-    const [reply, present, process] = await sender.runScript(
-      scripts.acquire,
-      [lease, queue],
-      [...args, this.#offerTime, nodes.pubsub, this.#name],
-      atMost,
-      (answer) => this.#late.set(holder, Promise.allSettled([this.#late.get(holder), answer])),
-    );
+    const { lease, queue, wake, permit } = this.#names(key);
+    const place = [holder, String(leaseTime), this.#receiver, String(Math.ceil(enter)), wake] as const;
+    const args = [...place, this.#offerTime, nodes.pubsub, this.#name] as const;
+    const overdue = (answer: Promise<unknown>) =>
+      this.#late.set(holder, Promise.allSettled([this.#late.get(holder), answer]));
+    const [reply, present, process] =
+      permit === undefined
+        ? await sender.runScript(scripts.acquire, [lease, queue], [...args], atMost, overdue)
+        : await sender.runScript(scripts.permitAcquire, [lease, queue], [...args, ...rangeOf(permit)], atMost, overdue);
     const left = Number(reply);
+    if (left === 0 && permit !== undefined) return { taken: true, key: permitName(permit.key, Number(present)) };
     if (left === 0) return { taken: true, contended: Number(present) > 0 };
     const expiresIn = left === -1 ? Number.POSITIVE_INFINITY : left;
     return { taken: false, expiresIn, holder: String(present), ...named(process) };
@@ -121,6 +123,7 @@ export class RedisStore implements LeaseStore {
     return await Promise.all(claims.map(extension));
   }
 
+  /** A permit is not yielded: no caller of this process waits behind the one that has it. */
   async yield(claim: Claim): Promise<boolean> {
     return await this.#extended(scripts.yield_, claim);
   }
@@ -128,9 +131,16 @@ export class RedisStore implements LeaseStore {
   async release({ key, holder }: Claim, quietly = false): Promise<void> {
     // Keep these references: a late answer may come after `close`, and must not open the store again.
     const { sender, nodes } = this.#opened;
-    const { lease, queue, wake } = this.#names(key);
-    const args = [holder, this.#receiver, quietly ? '' : wake, this.#offerTime, nodes.pubsub, this.#name] as const;
-    const send = () => sender.runScript(scripts.release, [lease, queue], [...args]);
+    const { lease, queue, wake, permit } = this.#names(key);
+    const args = [quietly ? '' : wake, this.#offerTime, nodes.pubsub, this.#name] as const;
+    const send = () => {
+      if (permit === undefined) {
+        return sender.runScript(scripts.release, [lease, queue], [holder, this.#receiver, ...args]);
+      }
+      const [first, last, most] = rangeOf(permit);
+      const whose = [first, last, holder, this.#receiver, most] as const;
+      return sender.runScript(scripts.permitRelease, [lease, queue], [...whose, ...args]);
+    };
     this.#late
       .get(holder)
       ?.then(send)
@@ -155,18 +165,22 @@ export class RedisStore implements LeaseStore {
   };
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
-    const { lease } = this.#names(key);
+    const { lease, permit } = this.#names(key);
+    if (permit !== undefined) return await this.#permitExtended({ key, holder, leaseTime }, successor);
     return await this.#says(scripts.transfer, [lease], [holder, successor, String(leaseTime), this.#name]);
   }
 
   async inspect(key: string, names = 0): Promise<KeyState> {
-    const { lease, queue } = this.#names(key);
+    const { lease, queue, permit } = this.#names(key);
+    if (permit !== undefined) {
+      const states = await this.#permits(permitName(permit.key, permit.permit ?? 0), names);
+      return states.find((state) => state.key === key) ?? (states.at(-1) as KeyState);
+    }
     const [holder, expiresIn, waiting, alien, process, waiters] = await this.#opened.sender.runScript(
       scripts.inspect,
       [lease, queue],
       [String(names)],
     );
-    const name = [undefined, lease, queue][Number(alien)];
     return {
       key,
       holder: holder === '' ? undefined : String(holder),
@@ -174,10 +188,28 @@ export class RedisStore implements LeaseStore {
       waiting: Number(waiting),
       ...waitersOf(waiters as readonly unknown[]),
       ...named(process),
-      ...(name !== undefined && {
-        problem: `In Redis ${JSON.stringify(name)} has a value that this package did not write`,
-      }),
+      ...problemAt([undefined, lease, queue][Number(alien)]),
     };
+  }
+
+  /** The permits of a key that somebody has, and behind them the named one, as it is where nobody has it. */
+  async #permits(key: string, names: number): Promise<readonly KeyState[]> {
+    const { lease, queue, permit } = this.#names(key);
+    const sent = this.#opened.sender.runScript(scripts.permitInspect, [lease, queue], [String(names)]);
+    const [waiting, alien, waiters, ...taken] = await sent;
+    const shared = {
+      waiting: Number(waiting),
+      ...waitersOf(waiters as readonly unknown[]),
+      ...problemAt([undefined, lease, queue][Number(alien)]),
+    };
+    const states: KeyState[] = [];
+    for (let at = 0; at < taken.length; at += 4) {
+      const [number, holder, left, process] = taken.slice(at, at + 4);
+      const name = permitName(permit?.key as string, Number(number));
+      states.push({ ...shared, key: name, holder: String(holder), expiresIn: Number(left), ...named(process) });
+    }
+    states.sort((one, other) => one.key.length - other.key.length || (one.key < other.key ? -1 : 1));
+    return [...states, { ...shared, key, holder: undefined, expiresIn: 0 }];
   }
 
   async list(): Promise<readonly KeyState[]> {
@@ -195,15 +227,27 @@ export class RedisStore implements LeaseStore {
         const fresh = [...found].filter((key) => key !== undefined && !seen.has(key)) as string[];
         for (const key of fresh) seen.add(key);
         // Page by page: with all keys in flight at once, the last answers would exceed the time limit.
-        states.push(...(await Promise.all(fresh.map((key) => this.inspect(key, MOST_WAITERS)))));
+        states.push(...(await Promise.all(fresh.map((key) => this.#statesOf(key)))).flat());
         cursor = String(next);
       } while (cursor !== '0');
     }
     return states.filter(isInUse);
   }
 
+  /** For `list`: of permits those that somebody has, and one if nobody has any. */
+  async #statesOf(key: string): Promise<readonly KeyState[]> {
+    if (this.#names(key).permit === undefined) return [await this.inspect(key, MOST_WAITERS)];
+    const states = await this.#permits(key, MOST_WAITERS);
+    return states.length > 1 ? states.slice(0, -1) : states;
+  }
+
   async force(key: string, holder: string): Promise<boolean> {
-    const { lease, queue, wake } = this.#names(key);
+    const { lease, queue, wake, permit } = this.#names(key);
+    if (permit !== undefined) {
+      const [first, last, most] = rangeOf(permit);
+      const how = [wake, this.#offerTime, this.#opened.nodes.pubsub, ''] as const;
+      return await this.#says(scripts.permitRelease, [lease, queue], [first, last, holder, '', most, ...how]);
+    }
     return await this.#says(scripts.force, [lease, queue], [holder, wake, this.#offerTime, this.#opened.nodes.pubsub]);
   }
 
@@ -234,9 +278,17 @@ export class RedisStore implements LeaseStore {
     { key, holder, leaseTime }: Claim,
     atMost?: number,
   ): Promise<boolean> {
-    const { lease, queue, wake } = this.#names(key);
+    const { lease, queue, wake, permit } = this.#names(key);
+    if (permit !== undefined) return this.#permitExtended({ key, holder, leaseTime }, holder, atMost);
     const args = [holder, String(leaseTime), wake, this.#offerTime, this.#opened.nodes.pubsub, this.#name] as const;
     return this.#says(script, [lease, queue], [...args], atMost);
+  }
+
+  #permitExtended({ key, holder, leaseTime }: Claim, successor: string, atMost?: number): Promise<boolean> {
+    const { lease, queue, wake, permit } = this.#names(key);
+    const whose = [String(permit?.first), holder, successor, String(leaseTime)] as const;
+    const how = [wake, this.#offerTime, this.#opened.nodes.pubsub, this.#name] as const;
+    return this.#says(scripts.permitExtend, [lease, queue], [...whose, ...how], atMost);
   }
 
   /** Whether the script replies 1. With the client option `stringNumbers`, numbers arrive as strings. */
@@ -248,6 +300,16 @@ export class RedisStore implements LeaseStore {
   ): Promise<boolean> {
     return Number(await this.#opened.sender.runScript(script, keys, args, atMost)) === 1;
   }
+}
+
+/** Which permits a script may take, as it gets them. */
+function rangeOf({ first, last, most }: PermitName): readonly [first: string, last: string, most: string] {
+  return [String(first), String(last), String(most)];
+}
+
+function problemAt(name: string | undefined): { readonly problem?: string } {
+  if (name === undefined) return {};
+  return { problem: `In Redis ${JSON.stringify(name)} has a value that this package did not write` };
 }
 
 /** What an answer says of the name of a process; an offer, and a lease of an older version, has none. */

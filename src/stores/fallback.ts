@@ -1,6 +1,8 @@
+import { randomInt } from 'node:crypto';
 import { after } from '../base/clock.js';
 import { asError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
+import { type PermitName, permitName, permitOf } from '../base/permits.js';
 import {
   type AcquireResult,
   type Claim,
@@ -16,6 +18,8 @@ import {
 
 /** Pause before each probe that finds out whether a failed server is back; milliseconds. */
 const PROBE_PAUSE = 1_000;
+/** Pause before a caller looks again for a permit that no other caller of this process has; milliseconds. */
+const PERMIT_PAUSE = 100;
 
 /**
  * Implements `onRedisUnavailable: 'postgres'`. While the key's server cannot be reached, every acquire succeeds without
@@ -33,6 +37,8 @@ export class FallbackStore implements LeaseStore {
   readonly #outages = new Map<string, Error>();
   /** Holders that were granted without the store, and whether the store may have granted them a lease in a lost reply. */
   readonly #grantedWithout = new Map<string, boolean>();
+  /** The permits of those of them that have one. */
+  readonly #permits = new Map<string, string>();
 
   constructor(store: LeaseStore, emit: Emit) {
     this.#store = store;
@@ -61,8 +67,24 @@ export class FallbackStore implements LeaseStore {
         outage = this.#noteOutage(claim.key, error);
       }
     }
+    const permit = permitOf(claim.key);
+    const key = permit && this.#freeHere(permit);
+    if (permit !== undefined && key === undefined) return { taken: false, expiresIn: PERMIT_PAUSE };
     this.#grantedWithout.set(claim.holder, inDoubt);
-    return { taken: true, shared: outage };
+    if (key === undefined) return { taken: true, shared: outage };
+    this.#permits.set(claim.holder, key);
+    return { taken: true, shared: outage, key };
+  }
+
+  /**
+   * A permit that no caller of this process has. Other processes are not known of: one of them may have it, and Postgres lets
+   * the caller wait then. So each begins at another permit.
+   */
+  #freeHere({ key, permit, most }: PermitName): string | undefined {
+    const taken = new Set(this.#permits.values());
+    const begin = randomInt(most);
+    const names = Array.from({ length: most }, (_, at) => permitName(key, (begin + at) % most));
+    return permit === undefined ? names.find((name) => !taken.has(name)) : permitName(key, permit);
   }
 
   async extend(claims: readonly Claim[]): Promise<Extension[]> {
@@ -84,6 +106,7 @@ export class FallbackStore implements LeaseStore {
   async release(claim: Claim, quietly = false): Promise<void> {
     const inDoubt = this.#grantedWithout.get(claim.holder);
     this.#grantedWithout.delete(claim.holder);
+    this.#permits.delete(claim.holder);
     if (inDoubt === undefined || !this.isKnownAway(claim.key)) return await this.#store.release(claim, quietly);
     // Nobody waits for it. A frozen server executes it behind the acquire; where it is lost, the lease ends by itself.
     if (inDoubt) this.#store.release(claim).catch(() => {});

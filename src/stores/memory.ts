@@ -1,6 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { randomInt } from 'node:crypto';
 import { now } from '../base/clock.js';
+import { permitName, permitOf } from '../base/permits.js';
 import {
   type AcquireResult,
   type Claim,
@@ -52,9 +53,31 @@ export function memoryStore(): MemoryStore {
 
 /** Both end by themselves, a queue as a whole. An offer has no `name`. */
 interface Key {
-  readonly lease?: { readonly holder: string; readonly name?: string | undefined; readonly ends: number };
-  readonly queue: ReadonlyArray<{ readonly holder: string; readonly client: MemoryClient }>;
+  /** By the number of the permit; a lock has one alone. */
+  readonly leases: ReadonlyMap<
+    number,
+    { readonly holder: string; readonly name?: string | undefined; readonly ends: number }
+  >;
+  readonly queue: ReadonlyArray<{ readonly holder: string; readonly client: MemoryClient; readonly most: number }>;
   readonly queueEnds: number;
+}
+
+/** Where the lease that a claim is for is, or may be. */
+interface Spot {
+  /** Locks are known by their keys, and all permits of a key by the name of the first. */
+  readonly id: string;
+  readonly first: number;
+  readonly last: number;
+  /** The lease is given only while fewer than this are. */
+  readonly most: number;
+  /** The name of the permit with that number. */
+  nameOf(number: number): string;
+}
+
+function spotOf(name: string): Spot {
+  const permit = permitOf(name);
+  if (permit === undefined) return { id: name, first: 0, last: 0, most: 1, nameOf: () => name };
+  return { ...permit, id: permitName(permit.key, 0), nameOf: (number) => permitName(permit.key, number) };
 }
 
 /** The leases and queues under one prefix, as Redis would have them. No method awaits anything, so each is atomic. */
@@ -63,14 +86,34 @@ class MemoryLeases {
   /** Whoever takes a key or enters its queue releases it, even if it has ended by then, and a free key is not kept. */
   readonly #keys = new Map<string, Key>();
 
-  /** The holder of the key; `undefined` if it is free. */
-  holderOf(key: string): string | undefined {
-    return this.#get(key).lease?.holder;
+  /** Which of the leases at this spot the holder has. */
+  numberOf({ id, first, last }: Spot, holder: string): number | undefined {
+    const [number] =
+      [...this.#get(id).leases].find(([at, lease]) => lease.holder === holder && at >= first && at <= last) ?? [];
+    return number;
+  }
+
+  holderOf({ id, first }: Spot): string | undefined {
+    return this.#get(id).leases.get(first)?.holder;
+  }
+
+  /** The first that is free, where one may be given. */
+  freeAt({ id, first, last, most }: Spot): number | undefined {
+    const { leases } = this.#get(id);
+    if (leases.size >= most) return undefined;
+    for (let number = first; number <= last; number++) if (!leases.has(number)) return number;
+    return undefined;
   }
 
   /** @param names how many of the waiting processes are named. */
   stateOf(key: string, names = 0): KeyState {
-    const { lease: { holder, name, ends } = { ends: now() }, queue } = this.#get(key);
+    const { id, first, last } = spotOf(key);
+    const { leases, queue } = this.#get(id);
+    // Of any one of some permits, the one that ends first.
+    const [next] = [...leases]
+      .filter(([at]) => at >= first && at <= last)
+      .sort(([, one], [, other]) => one.ends - other.ends);
+    const { holder, name, ends } = next?.[1] ?? { ends: now() };
     const waiters = queue.slice(0, names).map(({ client }) => client.name);
     return {
       key,
@@ -83,60 +126,82 @@ class MemoryLeases {
   }
 
   states(): KeyState[] {
-    return [...this.#keys.keys()].map((key) => this.stateOf(key, MOST_WAITERS)).filter(isInUse);
+    const namesAt = (id: string): readonly string[] => {
+      const taken = [...this.#get(id).leases.keys()].toSorted((one, other) => one - other);
+      return taken.length === 0 ? [id] : taken.map((number) => spotOf(id).nameOf(number));
+    };
+    const names = [...this.#keys.keys()].flatMap(namesAt);
+    return names.map((name) => this.stateOf(name, MOST_WAITERS)).filter(isInUse);
   }
 
-  put(key: string, holder: string, leaseTime: number, name?: string): void {
-    this.#keys.set(key, { ...this.#get(key), lease: { holder, name, ends: now() + leaseTime } });
+  put({ id }: Spot, number: number, holder: string, leaseTime: number, name?: string): void {
+    const { leases, ...state } = this.#get(id);
+    const lease = { holder, name, ends: now() + leaseTime };
+    this.#keys.set(id, { ...state, leases: new Map([...leases, [number, lease]]) });
   }
 
-  enter(key: string, holder: string, client: MemoryClient, atLeast: number): void {
-    const { lease, queue, queueEnds } = this.#get(key);
+  drop({ id }: Spot, number: number): void {
+    const { leases, ...state } = this.#get(id);
+    const kept = new Map([...leases].filter(([at]) => at !== number));
+    if (kept.size === 0 && state.queue.length === 0) this.#keys.delete(id);
+    else this.#keys.set(id, { ...state, leases: kept });
+  }
+
+  enter({ id, most }: Spot, holder: string, client: MemoryClient, atLeast: number): void {
+    const { leases, queue, queueEnds } = this.#get(id);
     const isIn = queue.some((place) => place.holder === holder);
-    this.#keys.set(key, {
-      ...(lease && { lease }),
-      queue: isIn ? queue : [...queue, { holder, client }],
+    this.#keys.set(id, {
+      leases,
+      queue: isIn ? queue : [...queue, { holder, client, most }],
       // Until the longest wait in it is over.
       queueEnds: Math.max(queueEnds, now() + atLeast),
     });
   }
 
-  leave(key: string, holder: string): void {
-    const state = this.#get(key);
-    this.#keys.set(key, { ...state, queue: state.queue.filter((place) => place.holder !== holder) });
+  leave({ id }: Spot, holder: string): void {
+    const state = this.#get(id);
+    this.#keys.set(id, { ...state, queue: state.queue.filter((place) => place.holder !== holder) });
   }
 
   /**
-   * Offers a free key to the first in the queue that still watches it: a short lease in its name, which it confirms by
-   * taking it. Returns that holder, or `undefined` if there is none. If `own` is the first, it is returned without an offer.
+   * Offers what is free to the first in the queue that still watch it: a short lease in its name, which it confirms by
+   * taking it. One that has to wait until fewer are at work keeps all behind it waiting. Returns who waits first then, which
+   * may be `own`, and whether somebody was made an offer.
    */
-  offer(key: string, { own, quietly = false }: { own?: string; quietly?: boolean } = {}): string | undefined {
-    for (const { holder, client } of this.#get(key).queue) {
-      this.leave(key, holder);
-      if (holder === own) return own;
-      if (!client.hears(key)) continue;
-      this.put(key, holder, OFFER_TIME);
-      if (!quietly) this.tell(key, { offeredTo: holder, expiresIn: OFFER_TIME });
-      return holder;
+  serve(spot: Spot, { own, quietly = false }: { own?: string; quietly?: boolean } = {}) {
+    let isTold = false;
+    const { queue } = this.#get(spot.id);
+    for (const [at, { holder, client, most }] of queue.entries()) {
+      if (holder === own) return { first: own, isTold };
+      const hears = client.hears(spot.id);
+      const number = this.freeAt({ ...spot, first: 0, last: most - 1, most });
+      // One that has gone is not in the way of the next one, and otherwise keeps its place.
+      const isInTheWay = !hears && this.#get(spot.id).leases.size < (queue[at + 1]?.most ?? 0);
+      if (number === undefined && !isInTheWay) return { first: holder, isTold };
+      if (number !== undefined && hears) {
+        this.put(spot, number, holder, OFFER_TIME);
+        if (!quietly) this.tell(spot.id, { offeredTo: holder, expiresIn: OFFER_TIME });
+        isTold = true;
+      }
+      this.leave(spot, holder);
     }
-    return undefined;
+    return { first: undefined, isTold };
   }
 
-  /** Offers the key, or frees it where nobody waits. */
-  passOn(key: string, quietly = false): void {
-    if (this.offer(key, { quietly }) !== undefined) return;
-    this.#keys.delete(key);
-    if (!quietly) this.tell(key, 'look');
+  /** Offers what is free. Where nobody is known to wait, all look. */
+  passOn(spot: Spot, quietly = false): void {
+    const { first, isTold } = this.serve(spot, { quietly });
+    if (first === undefined && !isTold && !quietly && this.freeAt(spot) !== undefined) this.tell(spot.id, 'look');
   }
 
-  hint(key: string, holder: string): void {
-    const [first] = this.#get(key).queue;
-    if (first && this.holderOf(key) === holder) this.tell(key, { hintedTo: first.holder });
+  hint(spot: Spot, holder: string): void {
+    const [first] = this.#get(spot.id).queue;
+    if (first && this.holderOf(spot) === holder) this.tell(spot.id, { hintedTo: first.holder });
   }
 
   /** Sends a wake-up to every client that watches the key. */
-  tell(key: string, wakeUp: WakeUp): void {
-    for (const client of this.clients) client.tell(key, wakeUp);
+  tell(id: string, wakeUp: WakeUp): void {
+    for (const client of this.clients) client.tell(id, wakeUp);
   }
 
   flush(): void {
@@ -144,11 +209,11 @@ class MemoryLeases {
   }
 
   /** What has not ended yet. */
-  #get(key: string): Key {
-    const { lease, queue, queueEnds } = this.#keys.get(key) ?? { queue: [], queueEnds: 0 };
+  #get(id: string): Key {
+    const { leases, queue, queueEnds } = this.#keys.get(id) ?? { leases: new Map(), queue: [], queueEnds: 0 };
     const isQueued = queueEnds > now();
-    const kept = { queue: isQueued ? queue : [], queueEnds: isQueued ? queueEnds : 0 };
-    return lease && lease.ends > now() ? { ...kept, lease } : kept;
+    const held = new Map([...leases].filter(([, { ends }]) => ends > now()));
+    return { leases: held, queue: isQueued ? queue : [], queueEnds: isQueued ? queueEnds : 0 };
   }
 }
 
@@ -174,44 +239,54 @@ class MemoryClient implements LeaseStore {
 
   async acquire({ key, holder, leaseTime }: Claim, { enter = 0 }: Look = {}): Promise<AcquireResult> {
     const leases = this.#leases;
+    const spot = spotOf(key);
+    let number = leases.numberOf(spot, holder);
     // A key that lost its holder told nobody, so whoever looks makes the offer.
-    const isFree = leases.holderOf(key) === undefined;
-    const isOwn = isFree && [undefined, holder].includes(leases.offer(key, { own: holder }));
-    if (isOwn || leases.holderOf(key) === holder) {
-      leases.put(key, holder, leaseTime, this.name);
-      return { taken: true, contended: leases.stateOf(key).waiting > 0 };
+    if (number === undefined && [undefined, holder].includes(leases.serve(spot, { own: holder }).first)) {
+      number = leases.freeAt(spot);
     }
-    if (enter > 0) leases.enter(key, holder, this, enter);
+    if (number !== undefined) {
+      leases.leave(spot, holder);
+      leases.put(spot, number, holder, leaseTime, this.name);
+      return { taken: true, contended: leases.stateOf(key).waiting > 0, key: spot.nameOf(number) };
+    }
+    if (enter > 0) leases.enter(spot, holder, this, enter);
     const { holder: present = '', expiresIn, process } = leases.stateOf(key);
     return { taken: false, expiresIn: Math.max(1, expiresIn), holder: present, ...(process && { process }) };
   }
 
   async extend(claims: readonly Claim[]): Promise<Extension[]> {
     return claims.map(({ key, holder, leaseTime }) => {
-      const present = this.#leases.holderOf(key);
-      if (present === holder) this.#leases.put(key, holder, leaseTime, this.name);
+      const spot = spotOf(key);
+      const present = this.#leases.holderOf(spot);
+      if (present === holder) this.#leases.put(spot, spot.first, holder, leaseTime, this.name);
       // Those who wait do not know that nobody has it, and would sleep to the end of the lost lease.
-      else if (present === undefined) this.#leases.passOn(key);
+      else if (present === undefined) this.#leases.passOn(spot);
       return present === holder ? 'extended' : 'gone';
     });
   }
 
   async yield({ key, holder, leaseTime }: Claim): Promise<boolean> {
-    const present = this.#leases.holderOf(key);
+    const spot = spotOf(key);
+    const present = this.#leases.holderOf(spot);
     if (present !== undefined && present !== holder) return false;
-    if (this.#leases.offer(key) !== undefined) return false;
-    if (present === undefined) this.#leases.tell(key, 'look');
-    else this.#leases.put(key, holder, leaseTime, this.name);
+    this.#leases.drop(spot, spot.first);
+    if (this.#leases.serve(spot).isTold) return false;
+    if (present === undefined) this.#leases.tell(spot.id, 'look');
+    else this.#leases.put(spot, spot.first, holder, leaseTime, this.name);
     return present !== undefined;
   }
 
   async release({ key, holder }: Claim, quietly = false): Promise<void> {
-    this.#leases.leave(key, holder);
-    const present = this.#leases.holderOf(key);
-    if (present === undefined || present === holder) this.#leases.passOn(key, quietly);
+    const spot = spotOf(key);
+    this.#leases.leave(spot, holder);
+    const number = this.#leases.numberOf(spot, holder);
+    if (number !== undefined) this.#leases.drop(spot, number);
+    this.#leases.passOn(spot, quietly);
   }
 
-  async watch(key: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
+  async watch(name: string, wake: (wakeUp: WakeUp) => void): Promise<Watch> {
+    const key = spotOf(name).id;
     const watcher: Watcher = { wake, open: true };
     const watchers = this.#watchers.get(key) ?? new Set();
     this.#watchers.set(key, watchers.add(watcher));
@@ -225,13 +300,14 @@ class MemoryClient implements LeaseStore {
   }
 
   async hint({ key, holder }: Claim): Promise<void> {
-    this.#leases.hint(key, holder);
+    this.#leases.hint(spotOf(key), holder);
   }
 
   async transfer({ key, holder, leaseTime }: Claim, successor: string): Promise<boolean> {
-    const present = this.#leases.holderOf(key);
+    const spot = spotOf(key);
+    const present = this.#leases.holderOf(spot);
     if (present !== holder && present !== successor) return false;
-    this.#leases.put(key, successor, leaseTime, this.name);
+    this.#leases.put(spot, spot.first, successor, leaseTime, this.name);
     return true;
   }
 
@@ -244,8 +320,10 @@ class MemoryClient implements LeaseStore {
   }
 
   async force(key: string, holder: string): Promise<boolean> {
-    if (this.#leases.holderOf(key) !== holder) return false;
-    this.#leases.passOn(key);
+    const spot = spotOf(key);
+    if (this.#leases.holderOf(spot) !== holder) return false;
+    this.#leases.drop(spot, spot.first);
+    this.#leases.passOn(spot);
     return true;
   }
 

@@ -1,5 +1,7 @@
+import { randomInt } from 'node:crypto';
 import { after, sleep, stop, type Timer } from '../base/clock.js';
 import type { Emit } from '../base/events.js';
+import { permitName, permitOf } from '../base/permits.js';
 import {
   type AcquireResult,
   type Claim,
@@ -45,7 +47,22 @@ export class QuorumStore implements LeaseStore {
     this.#giveWay = giveWay;
   }
 
-  async acquire(claim: Claim, { enter = 0, atMost = Number.POSITIVE_INFINITY }: Look = {}): Promise<AcquireResult> {
+  async acquire(claim: Claim, look: Look = {}): Promise<AcquireResult> {
+    const permit = permitOf(claim.key);
+    if (permit === undefined || permit.permit !== undefined) return await this.#acquire(claim, look);
+    // Each node would give the first that is free there. So all are asked for the same one, one after the other.
+    const begin = randomInt(permit.most);
+    let answer: AcquireResult | undefined;
+    for (let at = 0; at < permit.most; at++) {
+      const key = permitName(permit.key, (begin + at) % permit.most);
+      const next = await this.#acquire({ ...claim, key }, look);
+      if (next.taken) return { ...next, key };
+      if (answer === undefined || (!answer.taken && next.expiresIn < answer.expiresIn)) answer = next;
+    }
+    return answer as AcquireResult;
+  }
+
+  async #acquire(claim: Claim, { enter = 0, atMost = Number.POSITIVE_INFINITY }: Look = {}): Promise<AcquireResult> {
     const ballot = this.#ask((node) => {
       const look = { enter: enter > 0 ? PLACE_TIME : 0, atMost: Math.min(atMost, node.timeFor(claim)) };
       return node.acquire(withDrift(claim), look);

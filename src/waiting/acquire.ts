@@ -182,7 +182,7 @@ export class AcquireLoop {
   }
 
   /** The store has given the key to this process. */
-  #onTaken({ shared, contended }: Taken, claim: Claim, first: Waiter, sentAt: number): Lease | number {
+  #onTaken({ shared, contended, key }: Taken, claim: Claim, first: Waiter, sentAt: number): Lease | number {
     this.#noteAnswer();
     if (shared && !first.request.preopen) {
       this.#dependencies.releases.send(claim);
@@ -192,7 +192,7 @@ export class AcquireLoop {
     }
     // The process that this one has waited for is likely to want the key again.
     const isWanted = contended !== false || this.#wasElsewhere;
-    const lease = new Lease(claim, sentAt, {
+    const lease = new Lease(key === undefined ? claim : { ...claim, key }, sentAt, {
       renew: first.request.options.renew,
       shared: shared !== undefined,
       isWanted,

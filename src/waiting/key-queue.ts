@@ -171,6 +171,8 @@ export class KeyQueue {
     const { hint } = this.#dependencies.store;
     const staysHere = this.#line.size > 0 && now() < this.#passOnAt;
     // The work of the turn before it may run again, where its COMMIT was refused. The lease is kept for both.
+    // Which permit comes free first, nobody knows before it does.
+    if (lease.key !== this.key) return;
     if (!lease.isWanted || staysHere || this.#turns > 1 || lease.shared || hint === undefined) return;
     this.#isHinted = true;
     void hint.call(this.#dependencies.store, lease).catch(() => {});

@@ -1,6 +1,7 @@
 import { type Deadline, now, sleep } from '../base/clock.js';
 import { ClosedError, LockLostError, LockUnavailableError } from '../base/errors.js';
 import type { Emit } from '../base/events.js';
+import { permitOf } from '../base/permits.js';
 import { RecentKeys } from '../base/recent-keys.js';
 import { KeyQueue, type QueueDependencies } from './key-queue.js';
 import { Lease } from './lease.js';
@@ -64,7 +65,8 @@ export class WaitingRoom {
     const { signal } = request.options;
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#closed > 0) return Promise.reject(closed(key));
-    const known = this.#strict ? undefined : this.#byKey.get(key);
+    // A process may have several of the permits of a key.
+    const known = this.#strict || permitOf(key) !== undefined ? undefined : this.#byKey.get(key);
     return (known ?? this.#newQueue(key, true)).enter(request, user);
   }
 

@@ -2,9 +2,10 @@
 export type AcquireResult =
   /**
    * `shared`: the error for which another caller may hold the key, too; only Postgres serializes transactions then.
-   * `contended`: whether other processes wait for the key; `undefined` if the store does not say.
+   * `contended`: whether other processes wait for the key; `undefined` if the store does not say. `key`: the name of the
+   * permit that was taken, where the claim is for any one of some.
    */
-  | { readonly taken: true; readonly shared?: Error; readonly contended?: boolean }
+  | { readonly taken: true; readonly shared?: Error; readonly contended?: boolean; readonly key?: string }
   /**
    * `expiresIn`: milliseconds after which the lease of the present holder ends by itself. `lookIn`: when to look again, if
    * that is before. `split`: nobody has it, because several asked at once and none had enough votes: look again soon, and
@@ -44,6 +45,10 @@ export function isForeignValue(error: unknown): boolean {
 
 /** One lease, as the store knows it. */
 export interface Claim {
+  /**
+   * A key, or the name of a permit (`base/permits.ts`). To `acquire`, `watch` and `release`, it may be that of any one of some
+   * permits. All permits of a key have one queue: a permit is offered to the first that may work beside those at work.
+   */
   readonly key: string;
   readonly holder: string;
   readonly leaseTime: number;

@@ -50,6 +50,30 @@ describeWithRedis("Redis away, with onRedisUnavailable: 'postgres'", (redis) => 
     expect(failures).toEqual([]);
   }, 90_000);
 
+  test('never more than so many permits are at work, and each is used', async () => {
+    const actors = [await warm(alone), await warm(alone)];
+    const { key } = await shop.product(1);
+    const end = await outage('frozen');
+    const at = new Map<number, number>();
+    const most = new Map<number, number>();
+    const calls = actors.flatMap(({ prisma }) =>
+      Array.from({ length: 12 }, () =>
+        prisma.$withPermit(key, { permits: 2 }, async (tx, { permit }) => {
+          at.set(permit, (at.get(permit) ?? 0) + 1);
+          await tx.$queryRaw`SELECT 1 FROM (SELECT pg_sleep(0.01)) AS s`;
+          most.set(permit, Math.max(most.get(permit) ?? 0, at.get(permit) ?? 0));
+          at.set(permit, (at.get(permit) ?? 0) - 1);
+        }),
+      ),
+    );
+    await Promise.all(calls);
+    expect([...most].toSorted()).toEqual([
+      [0, 1],
+      [1, 1],
+    ]);
+    await end();
+  });
+
   test('frozen: only the first call meets its silence', async () => {
     const { prisma, events } = await warm(alone);
     const { id, key } = await shop.product(20);

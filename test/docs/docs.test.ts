@@ -59,6 +59,9 @@ declare function expect(value: unknown): Matchers<void> & { readonly rejects: Ma
 interface Matchers<R> { toMatchObject(value: object): R; toThrow(message: string): R }
 `;
 
+/** The subpaths that are no addons. */
+const FACES = ['pg', 'kysely', 'drizzle'];
+
 /** Its reader's compiler resolves as bundlers do, without the endings of files. */
 const BUNDLED = 'docs/guides/nextjs.md';
 
@@ -90,6 +93,9 @@ function compile(modules: ReadonlyMap<string, string>, file?: string): string[] 
   const lax = { noPropertyAccessFromIndexSignature: false };
   const paths = {
     'prisma-extension-fenced-lock': [join(ROOT, 'src/index.ts')],
+    ...Object.fromEntries(
+      FACES.map((name) => [`prisma-extension-fenced-lock/${name}`, [join(ROOT, `src/faces/${name}.ts`)]]),
+    ),
     'prisma-extension-fenced-lock/*': [join(ROOT, 'src/addons/*/index.ts')],
   };
   const bundled = { module: ts.ModuleKind.ESNext, moduleResolution: ts.ModuleResolutionKind.Bundler };

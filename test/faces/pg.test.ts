@@ -194,6 +194,20 @@ describeWithShop('the lock over a pool of pg', () => {
     expect([only.own.totalCount, only.own.idleCount, only.own.waitingCount]).toEqual([1, 1, 0]);
   });
 
+  test('gives permits, by call and by handle', async () => {
+    const { id, key } = await shop.product(10);
+    const permit = await only.locks.permit(key, { permits: 1 });
+    await permit.$transaction((client) => set(client, id, 9));
+    expect(await only.locks.tryWithPermit(key, { permits: 1 }, () => 'in')).toEqual({ acquired: false });
+    const work = async (client: LockClient, lock: { readonly permit: number }) => {
+      await set(client, id, 8);
+      return lock.permit;
+    };
+    expect(await only.locks.withPermit(key, { permits: 2 }, work)).toBe(1);
+    expect(await left(id)).toBe(8);
+    await permit.release();
+  });
+
   test('who gets no connection of the pool within maxWait hears of it, and gets none later', async () => {
     const { key } = await shop.product(1);
     const small = locksOf({ max: 1 });
@@ -240,7 +254,7 @@ describeWithShop('the lock over a pool of pg', () => {
       'models, which are of Prisma': ['models', () => locksOf({}, { models: [] } as never)],
       'no Kysely': ['db', () => kyselyLocks({ pool: shop.pool(), redis: redis() } as never)],
       'no Drizzle': ['db', () => drizzleLocks({ redis: redis() } as never)],
-      'a Drizzle over a client': ['pool', () => drizzleLocks({ db: drizzle(new pg.Client()), redis: redis() })],
+      'a Drizzle over a client': ['db', () => drizzleLocks({ db: drizzle(new pg.Client()), redis: redis() })],
     };
     test.each(Object.entries(OPTIONS))('%s', (_, [option, make]) => {
       expect(make).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', option }));

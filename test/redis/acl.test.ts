@@ -5,7 +5,7 @@ import { RedisStore } from '../../src/redis/store.js';
 import { describeWithRedis } from '../support/redis-suite.js';
 import { gate, Shop } from '../support/shop.js';
 import { PREFIX } from '../waiting/actors.js';
-import { everything, FOR_LIST, RIGHTS, refusedTo } from './rights.js';
+import { everything, FOR_LIST, FOR_PERMITS, RIGHTS, refusedTo } from './rights.js';
 
 /** As in src/redis/subscriber/subscriber.ts. */
 const PING_EVERY = 5_000;
@@ -98,6 +98,20 @@ describeWithRedis('a Redis user with the rights of docs/rights.md', (redis) => {
     const name = `everything-${randomUUID()}`;
     await tryAll(await user(name, [...RIGHTS, ...FOR_LIST]), PING_EVERY + 200);
     expect(await refusedTo(name, admin)).toEqual([]);
+  });
+
+  test('works with permits by the rights for those', async () => {
+    expect(FOR_PERMITS.length).toBeGreaterThan(3);
+    const connect = await user('permits', [...RIGHTS, ...FOR_LIST, ...FOR_PERMITS]);
+    const { key } = await shop.product(1);
+    const [holder, contender] = [shop.client({ redis: connect() }).prisma, shop.client({ redis: connect() }).prisma];
+    await admin.script('FLUSH');
+    const handle = await holder.$permit(key, { permits: 1 });
+    const next = contender.$withPermit(key, { permits: 1 }, (_, { permit }) => permit);
+    expect((await holder.$locks.list()).some((state) => state.key.startsWith(key))).toBe(true);
+    await handle.release();
+    expect(await next).toBe(0);
+    expect(await refusedTo('permits', admin)).toEqual([]);
   });
 
   // Everybody may say HELLO, from Redis 7 on; `resetchannels` takes away what there is by default before it.

@@ -12,6 +12,9 @@ export const [RIGHTS = [], CLUSTER_RIGHTS = []] = users;
 /** Those for `list` beside them. */
 export const FOR_LIST = (/^\| `(\+scan)`, beside these/m.exec(PAGE)?.[1] ?? '').split(' ');
 
+/** Those for permits beside them. */
+export const FOR_PERMITS = (/^\| `([^`]+)`, beside these \| permits/m.exec(PAGE)?.[1] ?? '').split(' ');
+
 /** What the server has refused to this user: a command, a key or a channel. */
 export async function refusedTo(name: string, admin: Redis): Promise<string[]> {
   const entries = (await admin.call('ACL', 'LOG')) as string[][];

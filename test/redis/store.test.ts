@@ -4,6 +4,7 @@ import { Redis as Redis5, type RedisOptions as Redis5Options } from 'ioredis-5';
 import { inject } from 'vitest';
 import { describeWithShop } from '../support/shop.js';
 import { describeOrder } from '../waiting/order-contract.js';
+import { describePermits } from '../waiting/permits-contract.js';
 import { describeStore } from '../waiting/store-contract.js';
 import { storeActor } from './store-actor.js';
 
@@ -39,6 +40,7 @@ describeWithShop('RedisStore', () => {
     };
     describeStore(name, () => makeActor());
     describeOrder(name, (process) => makeActor(true, process));
+    describePermits(name, (process) => makeActor(true, process));
     if (name === 'RESP3') describeStore('without wake-ups', () => makeActor(false), { wakeUps: false });
   }
 });

@@ -5,6 +5,7 @@ import { memoryStore } from '../../src/stores/memory.js';
 import { PREFIX, someKey } from '../waiting/actors.js';
 import { claimOf, type MakeActor } from '../waiting/claims.js';
 import { describeOrder } from '../waiting/order-contract.js';
+import { describePermits } from '../waiting/permits-contract.js';
 import { describeStore } from '../waiting/store-contract.js';
 
 function actorsOf(memory = memoryStore()): MakeActor {
@@ -18,6 +19,7 @@ function actorsOf(memory = memoryStore()): MakeActor {
 describe('a memory store', () => {
   describeStore('memory', actorsOf());
   describeOrder('memory', actorsOf());
+  describePermits('memory', actorsOf());
 
   test('clients of another prefix, or of another store, are no contenders', async () => {
     const memory = memoryStore();

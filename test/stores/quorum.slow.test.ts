@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { anyPermit, permitName } from '../../src/base/permits.js';
 import { startQuorum } from '../support/servers/index.js';
 import { describeWithGroup } from '../support/site-suite.js';
 import { leaseName, queueName, someKey } from '../waiting/actors.js';
@@ -24,6 +25,20 @@ for (const count of [3, 5]) {
       };
       describeStore('with wake-ups', () => actor(), { ties: true });
       describeStore('polled', () => actor(polled), { wakeUps: false, ties: true });
+
+      test('of permits each has one holder, and there are as many as were asked for', async () => {
+        const key = someKey();
+        const actors = Array.from({ length: 3 }, () => new QuorumActor(group()));
+        const held = [];
+        for (const each of actors) held.push(await each.acquire(anyPermit(key, 3)));
+        expect(held.map((turn) => turn.key).toSorted()).toEqual([0, 1, 2].map((at) => permitName(key, at)));
+        const next = new QuorumActor(group()).acquire(anyPermit(key, 3));
+        held[1]?.end();
+        expect((await next).key).toBe(held[1]?.key);
+        (await next).end();
+        held[0]?.end();
+        held[2]?.end();
+      });
     },
   );
 }

@@ -1,5 +1,7 @@
 import { InsideTransactionError, InvalidOptionError } from '../../base/errors.js';
-import { type ArgsOf, type Inferred, type KeyOf, type LockKey, toKeys } from './key-of.js';
+import type { PermitOptions } from '../../index.js';
+import { checkPermits } from '../../options/arguments.js';
+import { type ArgsOf, type Inferred, type KeyOf, toKeys } from './key-of.js';
 import { checkClient, checkOptions, type TryWithLockOptions, type WithLockOptions } from './options.js';
 
 type Method = (this: unknown, ...args: unknown[]) => Promise<unknown>;
@@ -51,15 +53,37 @@ export function WithLock(key: KeyOf, options: WithLockOptions | TryWithLockOptio
   return lockMethod(key, options);
 }
 
-/** `WithLock`. `byDefault`: where the client is from without the option `client`. */
+/**
+ * Runs a method as one of at most so many at a time: each call as the function of `$withPermit`. `currentLock()` says which
+ * permit it has. Otherwise as `WithLock`.
+ *
+ * @param key as of `WithLock`, and one alone.
+ */
+export function WithPermit<const Key extends KeyOf, Self = unknown>(
+  key: Key,
+  of: PermitOptions,
+  options?: WithLockOptions<Self>,
+): LockDecorator<Key, 'wait', Self>;
+export function WithPermit<const Key extends KeyOf, Self = unknown>(
+  key: Key,
+  of: PermitOptions,
+  options: TryWithLockOptions<Self>,
+): LockDecorator<Key, 'try', Self>;
+export function WithPermit(key: KeyOf, of: PermitOptions, options: WithLockOptions | TryWithLockOptions = {}): unknown {
+  return lockMethod(key, options, undefined, of);
+}
+
+/** `WithLock`, or `WithPermit` of so many. `byDefault`: where the client is from without the option `client`. */
 export function lockMethod(
   key: KeyOf,
   options: WithLockOptions | TryWithLockOptions,
   byDefault = (self: unknown): unknown => (self as { readonly prisma?: unknown } | null | undefined)?.prisma,
+  of?: PermitOptions,
 ): (target: unknown, given: unknown, descriptor?: PropertyDescriptor) => unknown {
   const keysOf = toKeys(key);
   const { mode, client: clientOf = byDefault, lock } = checkOptions(options);
-  const verb = mode === 'try' ? '$tryWithLock' : '$withLock';
+  if (of !== undefined) checkPermits('key', of, '$withPermit');
+  const verb = `${mode === 'try' ? '$tryWith' : '$with'}${of === undefined ? 'Lock' : 'Permit'}` as const;
   return decorator((method, name) => {
     return async function (this: unknown, ...args: unknown[]): Promise<unknown> {
       const locking = checkClient(clientOf(this), name) as unknown as Record<typeof verb, LockVerb>;
@@ -68,7 +92,8 @@ export function lockMethod(
         hasBegun = true;
         return Reflect.apply(method, this, args);
       };
-      const result = await locking[verb](keysOf(this, args), work, lock).catch((error: unknown) => {
+      const given = [keysOf(this, args), ...(of === undefined ? [] : [of]), work, lock];
+      const result = await locking[verb](...given).catch((error: unknown) => {
         // Behind that, it is the error of a call that the method has made.
         throw !hasBegun && error instanceof InsideTransactionError ? insideTransaction(error, name) : error;
       });
@@ -90,7 +115,7 @@ function insideTransaction({ key }: InsideTransactionError, method: string): Ins
   );
 }
 
-type LockVerb = (key: LockKey, fn: () => Promise<unknown>, options: object) => Promise<unknown>;
+type LockVerb = (...given: readonly unknown[]) => Promise<unknown>;
 
 /** Both kinds of decorators, told apart by their second argument. */
 function decorator(lock: (method: Method, name: string) => Method) {

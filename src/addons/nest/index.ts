@@ -6,4 +6,4 @@ export { getLockClientToken, getLockServiceToken, InjectLockClient, InjectLockSe
 export { FencedLockModule } from './module.js';
 export type { FencedLockModuleExtras, FencedLockModuleOptions } from './options.js';
 export { FencedLockService } from './service.js';
-export { WithLock } from './with-lock.js';
+export { WithLock, WithPermit } from './with-lock.js';

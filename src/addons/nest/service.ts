@@ -8,6 +8,9 @@ import type {
   LockTx,
   OnceOptions,
   OnceResult,
+  Permit,
+  PermitHandle,
+  PermitOptions,
   ResumeOptions,
   TryLockOptions,
   TryResult,
@@ -18,12 +21,21 @@ type Keys = string | readonly string[];
 type Work<Client, R> = (tx: LockTx<Client>, lock: Lock) => R | Promise<R>;
 // biome-ignore lint/suspicious/noExplicitAny: a client that is known by its shape alone has no types of them
 type Verb = (...given: any[]) => Promise<any>;
+type VerbName =
+  | '$withLock'
+  | '$tryWithLock'
+  | '$oncePer'
+  | '$lock'
+  | '$withPermit'
+  | '$tryWithPermit'
+  | '$permit'
+  | '$resumeLock';
 
 /** The locks of one client, to be injected. `Client`: its type, such as that of your PrismaService. */
 export class FencedLockService<Client extends object = LockClient> {
   /** The client that the locks are taken on. */
   readonly client: Client;
-  readonly #verbs: Readonly<Record<'$withLock' | '$tryWithLock' | '$oncePer' | '$lock' | '$resumeLock', Verb>>;
+  readonly #verbs: Readonly<Record<VerbName, Verb>>;
 
   constructor(client: Client) {
     this.client = client;
@@ -48,6 +60,31 @@ export class FencedLockService<Client extends object = LockClient> {
   /** As `prisma.$lock`. */
   lock(key: Keys, options?: LockOptions): Promise<LockHandle<LockTx<Client>>> {
     return this.#verbs.$lock(key, options);
+  }
+
+  /** As `prisma.$withPermit`. */
+  withPermit<R>(
+    key: string,
+    of: PermitOptions,
+    fn: (tx: LockTx<Client>, lock: Permit) => R | Promise<R>,
+    options?: LockOptions,
+  ): Promise<R> {
+    return this.#verbs.$withPermit(key, of, fn, options);
+  }
+
+  /** As `prisma.$tryWithPermit`. */
+  tryWithPermit<R>(
+    key: string,
+    of: PermitOptions,
+    fn: (tx: LockTx<Client>, lock: Permit) => R | Promise<R>,
+    options?: TryLockOptions,
+  ): Promise<TryResult<R>> {
+    return this.#verbs.$tryWithPermit(key, of, fn, options);
+  }
+
+  /** As `prisma.$permit`. */
+  permit(key: string, of: PermitOptions, options?: LockOptions): Promise<PermitHandle<LockTx<Client>>> {
+    return this.#verbs.$permit(key, of, options);
   }
 
   /** As `prisma.$resumeLock`. */

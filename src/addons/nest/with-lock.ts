@@ -1,5 +1,6 @@
 import { Inject } from '@nestjs/common';
 import { InvalidOptionError } from '../../base/errors.js';
+import type { PermitOptions } from '../../index.js';
 import type { KeyOf } from '../decorators/key-of.js';
 import type { LockingClient, TryWithLockOptions, WithLockOptions } from '../decorators/options.js';
 import { type LockDecorator, lockMethod } from '../decorators/with-lock.js';
@@ -28,16 +29,44 @@ export function WithLock<const Key extends KeyOf, Self = unknown>(
   options: Injected<TryWithLockOptions<Self>, Self>,
 ): LockDecorator<Key, 'try', Self>;
 export function WithLock(key: KeyOf, options: Injected<WithLockOptions | TryWithLockOptions, never> = {}): unknown {
+  return injected(key, options);
+}
+
+/** `WithPermit` of `prisma-extension-fenced-lock/decorators`, on whose client Nest decides, as for `WithLock`. */
+export function WithPermit<const Key extends KeyOf, Self = unknown>(
+  key: Key,
+  of: PermitOptions,
+  options?: Injected<WithLockOptions<Self>, Self>,
+): LockDecorator<Key, 'wait', Self>;
+export function WithPermit<const Key extends KeyOf, Self = unknown>(
+  key: Key,
+  of: PermitOptions,
+  options: Injected<TryWithLockOptions<Self>, Self>,
+): LockDecorator<Key, 'try', Self>;
+export function WithPermit(
+  key: KeyOf,
+  of: PermitOptions,
+  options: Injected<WithLockOptions | TryWithLockOptions, never> = {},
+): unknown {
+  return injected(key, options, of);
+}
+
+function injected(
+  key: KeyOf,
+  options: Injected<WithLockOptions | TryWithLockOptions, never>,
+  of?: PermitOptions,
+): unknown {
   const { client: name, ...others } = options ?? {};
-  if (typeof name === 'function') return lockMethod(key, options as WithLockOptions);
+  if (typeof name === 'function') return lockMethod(key, options as WithLockOptions, undefined, of);
   if (name !== undefined && (typeof name !== 'string' || name === '')) {
     throw new InvalidOptionError('client', 'must be the name of a FencedLockModule, or a function that gives it.');
   }
   const token = getLockClientToken(name);
-  const lock = lockMethod(key, others as WithLockOptions, (self) => {
+  const clientOf = (self: unknown) => {
     const own = (self ?? {}) as { readonly [property: symbol]: unknown; readonly prisma?: unknown };
     return own[token] ?? (name === undefined ? own.prisma : undefined);
-  });
+  };
+  const lock = lockMethod(key, others as WithLockOptions, clientOf, of);
   return (target: object, method: unknown, descriptor: PropertyDescriptor) => {
     if (typeof method !== 'string' && typeof method !== 'symbol') {
       throw new InvalidOptionError(

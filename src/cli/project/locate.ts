@@ -40,6 +40,7 @@ export async function openProject(context: Context, options: ProjectOptions): Pr
     throw new (config === undefined ? NoProject : Problem)(
       `There is no Prisma schema here: none of ${SCHEMA_PLACES.join(', ')} exists. Name it with --schema, or run this ` +
         'in the folder of your package.json.',
+      { remedy: 'Without Prisma: npx fenced-lock sql prints what a migration needs.' },
     );
   }
   const schema = await readSchema(context, place);

@@ -50,6 +50,23 @@ describe.each(Object.keys(KINDS) as Kind[])('a method with a %s decorator', (kin
       expect(await onceFree(() => contender.count(key, id))).toEqual({ acquired: true, value: 9 });
     });
 
+    test('of permits runs beside one other, and knows which it has', async () => {
+      const { key } = await shop.product(1);
+      const [inside, goOn] = [gate(), gate()];
+      const holder = new Sale(prisma, () => {
+        inside.open();
+        return goOn.opened;
+      });
+      const held = holder.permit(key);
+      await inside.opened;
+      expect(await new Sale(shop.client().prisma).permit(key)).toEqual({ acquired: true, value: 1 });
+      const taken = await prisma.$permit(key, { permits: 2 });
+      expect(await new Sale(prisma).permit(key)).toEqual({ acquired: false });
+      goOn.open();
+      expect(await held).toEqual({ acquired: true, value: 0 });
+      await taken.release();
+    });
+
     test('joins that of the same key which calls it, in one transaction', async () => {
       const { id, key } = await shop.product(10);
       const failing = new Sale(prisma, () => {

@@ -89,6 +89,10 @@ describeWithShop('a service of Nest', () => {
     await resumed.$transaction((tx) => tx.stock.update({ where: { id }, data: { quantity: 1 } }));
     await resumed.release();
     expect((await shop.row(id))?.quantity).toBe(1);
+    const permit = await locks.permit(key, { permits: 1 });
+    expect(await locks.tryWithPermit(key, { permits: 1 }, () => 'in')).toEqual({ acquired: false });
+    expect(await locks.withPermit(key, { permits: 2 }, (_, lock) => lock.permit)).toBe(1);
+    await permit.release();
   });
 
   test('that is made for each request, and inherits, has its client in each', async () => {

@@ -3,6 +3,7 @@ import { Cluster } from 'ioredis';
 import { startCluster } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
 import { describeOrder } from '../../waiting/order-contract.js';
+import { describePermits } from '../../waiting/permits-contract.js';
 import { describeStore } from '../../waiting/store-contract.js';
 import { storeActor } from '../store-actor.js';
 import type { ClientOptions } from './cluster-actor.js';
@@ -34,5 +35,6 @@ describeWithGroup('RedisStore on a Cluster', startCluster, (cluster) => {
     };
     describeStore(name, makeActor);
     describeOrder(name, makeActor);
+    describePermits(name, makeActor);
   }
 });

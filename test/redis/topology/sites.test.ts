@@ -5,6 +5,7 @@ import type { RedisGroup } from '../../support/servers/index.js';
 import { describeWithGroup } from '../../support/site-suite.js';
 import { TOPOLOGIES } from '../../support/topologies.js';
 import { describeOrder } from '../../waiting/order-contract.js';
+import { describePermits } from '../../waiting/permits-contract.js';
 import { describeStore } from '../../waiting/store-contract.js';
 import { storeActor } from '../store-actor.js';
 
@@ -24,6 +25,7 @@ for (const name of ['sentinel', 'valkey'] as const) {
       };
       describeStore(name, make);
       describeOrder(name, make);
+      describePermits(name, make);
     },
     unavailable(),
   );

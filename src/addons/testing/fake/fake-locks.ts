@@ -3,8 +3,9 @@ import { checkNames } from '../../../base/checks.js';
 import { Deadline, inProcess, LONGEST_TIME, stop, underClock } from '../../../base/clock.js';
 import { ClosedError, InvalidOptionError, type LossReason } from '../../../base/errors.js';
 import type { FencedLockEvent } from '../../../base/events.js';
-import type { LockHandle } from '../../../call/handle.js';
-import type { Lock, Work } from '../../../call/lock.js';
+import { permitOf } from '../../../base/permits.js';
+import type { LockHandle, PermitHandle } from '../../../call/handle.js';
+import type { Lock, Permit, Work } from '../../../call/lock.js';
 import type { OnceResult } from '../../../call/once-per.js';
 import type { TryResult } from '../../../call/with-lock.js';
 import { lockClient } from '../../../client.js';
@@ -14,6 +15,7 @@ import type {
   HandleState,
   LockOptions,
   OnceOptions,
+  PermitOptions,
   ResolvedOptions,
   SeenState,
   TransactionOptions,
@@ -45,7 +47,16 @@ export type FakeOutcome =
 
 /** One call, as a test looks at it. */
 export interface FakeCall {
-  readonly method: '$withLock' | '$tryWithLock' | '$oncePer' | '$lock' | '$resumeLock' | '$transaction';
+  readonly method:
+    | '$withLock'
+    | '$tryWithLock'
+    | '$oncePer'
+    | '$lock'
+    | '$withPermit'
+    | '$tryWithPermit'
+    | '$permit'
+    | '$resumeLock'
+    | '$transaction';
   /** In the order in which they are taken. */
   readonly keys: readonly string[];
   /** Those that somebody else had when the call came to them. */
@@ -83,6 +94,19 @@ export interface AnyClient {
     options?: OnceOptions,
   ): Promise<OnceResult<R>>;
   $lock(key: Keys, options?: LockOptions): Promise<LockHandle<Record<string, Anything>>>;
+  $withPermit<R>(
+    key: string,
+    of: PermitOptions,
+    fn: (tx: Record<string, Anything>, lock: Permit) => R | Promise<R>,
+    options?: LockOptions,
+  ): Promise<R>;
+  $tryWithPermit<R>(
+    key: string,
+    of: PermitOptions,
+    fn: (tx: Record<string, Anything>, lock: Permit) => R | Promise<R>,
+    options?: Omit<LockOptions, 'waitTime'>,
+  ): Promise<TryResult<R>>;
+  $permit(key: string, of: PermitOptions, options?: LockOptions): Promise<PermitHandle<Record<string, Anything>>>;
   readonly [name: string]: Anything;
 }
 
@@ -171,6 +195,8 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
   readonly #elsewhere: FakeRoom;
   /** The last lease of each key. */
   readonly #leases = new Map<string, Lease>();
+  /** How many callers have come for any one of some permits, and have not got it. */
+  readonly #coming = new Map<string, number>();
   /** How many callers wait for each key. */
   readonly #waiting = new Map<string, number>();
   readonly #watchers = new Set<() => void>();
@@ -261,8 +287,18 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
 
   /** The lease of a key that somebody has. */
   #leaseOf(key: string): Lease | undefined {
-    const lease = this.#leases.get(key);
-    return lease?.isOver === false ? lease : undefined;
+    return this.#leasesOf(key)[0];
+  }
+
+  #leasesOf(key: string): Lease[] {
+    return [...this.#leases.values()].filter((lease) => !lease.isOver && [lease.key, knownBy(lease.key)].includes(key));
+  }
+
+  /** Whether somebody else has what a caller comes for. */
+  #isTaken(key: string): boolean {
+    const permit = permitOf(key);
+    if (permit !== undefined) return this.#leasesOf(permit.key).length + (this.#coming.get(key) ?? 0) >= permit.most;
+    return !this.#room.isFree(key) || this.#leaseOf(key) !== undefined;
   }
 
   /** The methods of the locks, as calls that the test sees. */
@@ -288,6 +324,9 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
       $tryWithLock: call('$tryWithLock', 1),
       $oncePer: call('$oncePer', 2),
       $lock: call('$lock'),
+      $withPermit: call('$withPermit', 2),
+      $tryWithPermit: call('$tryWithPermit', 2),
+      $permit: call('$permit'),
       $resumeLock: call('$resumeLock'),
       $locks: {
         ...Object.fromEntries(operators.map(([name, method]) => [name, timed(method)])),
@@ -322,30 +361,34 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
   /** A caller of this process comes for a key. @throws what the script says in place of a turn. */
   async #arrive(key: string, enter: () => Promise<Turn>, resumes = false): Promise<Turn> {
     const call = current.getStore() as Call;
-    const waits = !resumes && !(this.#room.isFree(key) && this.#leaseOf(key) === undefined);
+    const waits = !resumes && this.#isTaken(key);
+    const known = knownBy(key);
     if (call.record === undefined) {
       call.record = this.#record(call, checkKeys(call.keys));
-      call.plan = this.#script.take(call.record.keys, call.method === '$lock' || resumes ? 'lock' : 'both');
+      const isHandle = call.method === '$lock' || call.method === '$permit' || resumes;
+      call.plan = this.#script.take(call.record.keys, isHandle ? 'lock' : 'both');
       const error = call.plan?.instead?.(call.plan.key ?? (call.record.keys[0] as string));
       if (call.plan?.instead) {
         failed(call.record, error);
         throw error;
       }
     }
-    const count = (more: number) => this.#waiting.set(key, (this.#waiting.get(key) ?? 0) + more);
+    const count = (more: number) => this.#waiting.set(known, (this.#waiting.get(known) ?? 0) + more);
     if (waits) {
-      call.record.waitedFor.push(key);
+      call.record.waitedFor.push(known);
       count(1);
       for (const look of [...this.#watchers]) look();
     }
+    this.#coming.set(key, (this.#coming.get(key) ?? 0) + 1);
     try {
       const turn = await enter();
-      this.#leases.set(key, turn.lease);
+      this.#leases.set(turn.key, turn.lease);
       return turn;
     } catch (error) {
       failed(call.record, error);
       throw error;
     } finally {
+      this.#coming.set(key, (this.#coming.get(key) ?? 0) - 1);
       if (waits) count(-1);
     }
   }
@@ -411,6 +454,11 @@ class Fake implements Omit<FakeLocks<object>, 'prisma'> {
     if (this.#leaseOf(key)) return `${found} Its holder has it: call the code that is to wait, without an await.`;
     return `${found} Nobody has it, so nobody waits: take it first by locks.hold(${quoted}).`;
   }
+}
+
+/** The key of a permit, and any other key itself. */
+function knownBy(key: string): string {
+  return permitOf(key)?.key ?? key;
 }
 
 function end(record: CallRecord, outcome: FakeOutcome, error?: unknown): void {

@@ -618,3 +618,41 @@ test('a spy of the test runner on a method sees the calls, and can be taken away
   expect(spy).toHaveBeenCalledTimes(0);
   expect(calls).toHaveLength(2);
 });
+
+test('permits: as many at a time as there are, each call with its number, and the test sees who waits', async () => {
+  const locks = fakeLocks();
+  const { prisma } = locks;
+  const ends = [gate(), gate()];
+  const turns = ends.map(({ opened }) =>
+    prisma.$withPermit('imports', { permits: 2 }, async (_, { permit }) => {
+      await opened;
+      return permit;
+    }),
+  );
+  const handle = prisma.$permit('imports', { permits: 2 });
+  await locks.waiting('imports');
+  expect(await prisma.$tryWithPermit('imports', { permits: 2 }, () => {})).toEqual({ acquired: false });
+  ends[1]?.open();
+  expect((await handle).permit).toBe(1);
+  await (await handle).release();
+  ends[0]?.open();
+  expect(await Promise.all(turns)).toEqual([0, 1]);
+  expect(locks.calls.map(({ method, keys, outcome }) => [method, keys, outcome])).toEqual([
+    ['$withPermit', ['imports'], 'committed'],
+    ['$withPermit', ['imports'], 'committed'],
+    ['$permit', ['imports'], 'released'],
+    ['$tryWithPermit', ['imports'], 'not acquired'],
+  ]);
+});
+
+test('a permit that is lost aborts its call', async () => {
+  const locks = fakeLocks();
+  const inside = gate();
+  const lost = locks.prisma.$withPermit('imports', { permits: 1 }, async (_, { signal }) => {
+    inside.open();
+    await new Promise((resolve) => signal.addEventListener('abort', resolve));
+  });
+  await inside.opened;
+  expect(locks.lose('imports')).toBe(true);
+  expect(await codeOf(lost)).toBe('LOCK_LOST');
+});
