@@ -9,7 +9,7 @@ import { Reply } from '../base/reply.js';
 import { runInside, scopes } from '../base/scope.js';
 import { writesBySql } from '../base/sql-text.js';
 import type { Lock, Work } from '../call/lock.js';
-import { isSubmittable, type PgClient, type PgPool, type PgResult } from '../connection/pg.js';
+import { isSubmittable, type PgClient, type PgPool, type PgResult, type Submittable } from '../connection/pg.js';
 
 // Each alone in its text: what stands behind its semicolon would not be sent.
 const BEGIN = /^\s*(?:begin|start\s+transaction)\b[^;]*;?\s*$/i;
@@ -81,6 +81,7 @@ export class PoolTransaction {
     // The work of the calls that have joined ends with the same COMMIT: theirs first.
     await reactionsDone();
     const rest = behind(value, lock);
+    // If that COMMIT fails, the library throws it here, and the call looks at its own error alone.
     rest.catch(() => {});
     return { value: rest };
   }
@@ -257,13 +258,24 @@ function connectionFor(own: PoolTransaction, pool: PgPool): PgClient {
     }
     // Behind a BEGIN that was refused. It must not wait for a connection that the lock itself may have.
     if (plain === undefined && ROLLBACK.test(text)) return answerOf('ROLLBACK');
+    return other(text).then((client) => (client.query as Query).call(client, query, values));
+  };
+  /** Sends a query object, such as a cursor, which pg gives back at once. */
+  const submit = (query: Submittable): unknown => {
+    if (isOwn) return own.send(query, undefined);
+    // It keeps in a queue what is read from it before it is sent.
+    other(textOf(query)).then(
+      (client) => client.query(query),
+      (error: unknown) => query.handleError(error),
+    );
+    return query;
+  };
+  /** The connection for what is sent outside of the transaction. */
+  const other = (text: string): Promise<PgClient> => {
     if (!own.isBehind && writesBySql(text)) throw new InsideTransactionError(OUTSIDE);
     hasSettings ||= !READS.test(text);
     plain ??= pool.connect();
-    const sent = plain.then((client) => (client.query as Query).call(client, query, values));
-    if (!isSubmittable(query)) return sent;
-    sent.catch((error: unknown) => query.handleError(error));
-    return query;
+    return plain;
   };
   const release: PgClient['release'] = (error) => {
     if (isOwn) own.release();
@@ -282,7 +294,7 @@ function connectionFor(own: PoolTransaction, pool: PgPool): PgClient {
     removeListener: listens,
     query: (...given: unknown[]) =>
       isSubmittable(given[0])
-        ? send(given[0], undefined)
+        ? submit(given[0])
         : answered(given, async () => await send(given[0], valuesOf(given[1]))),
     release,
   });
@@ -304,6 +316,9 @@ function valuesOf(given: unknown): unknown {
   return Array.isArray(given) ? given : undefined;
 }
 
+/** @param query a text, a configuration or a query object; a stream has a cursor inside. */
 function textOf(query: unknown): string {
-  return typeof query === 'string' ? query : String((query as { readonly text?: unknown } | null)?.text ?? '');
+  if (typeof query === 'string') return query;
+  const { text, cursor } = (query ?? {}) as { readonly text?: unknown; readonly cursor?: { readonly text?: unknown } };
+  return String(text ?? cursor?.text ?? '');
 }
