@@ -192,7 +192,9 @@ export class PgConnection implements Connection {
     const { gate } = conductor;
     const pooled = this.#connection();
     const { handleReadyForQuery: ready, handleError: failed } = query;
-    gate.enter(query.text ?? '');
+    gate.enter(query.text ?? query.cursor?.text ?? '');
+    // A `Query` of pg would send several statements otherwise.
+    query.queryMode = 'extended';
     this.#cursors.add(query);
     let isOver = false;
     query.handleReadyForQuery = (...given) => {
