@@ -37,12 +37,12 @@ const ROOMS = {
   'addons/decorators': ['index', 'current', 'options/'],
   'addons/nest': ['index', 'current', 'addons/decorators/'],
   'addons/nest-cls': ['index', 'current'],
-  'addons/board': ['index', 'options/', 'call/observed', 'call/recorder', 'database/sql'],
+  'addons/board': ['public', 'options/', 'call/observed', 'call/recorder', 'database/sql'],
 };
 /** The files at the top. */
 const TOP = {
   index: ['public', 'client', 'extension', 'current', 'options/'],
-  public: ['client', 'call/', 'options/', 'stores/memory'],
+  public: ['client', 'current', 'call/', 'options/', 'stores/memory'],
   current: ['client', 'call/lock', 'prisma/client'],
   extension: ['assemble', 'client', 'call/', 'options/', 'connection/rescue', 'fencing/', 'prisma/'],
   client: ['call/', 'options/', 'waiting/', 'database/', 'fencing/', 'transaction/', 'prisma/'],

@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { fencedLock } from '../src/index.js';
 import { PrismaClient } from '../test/generated/examples/client.js';
 
-/** The client of the examples seats, coupon, webhook and nightly. One for each process. */
+/** The client of the examples seats, coupon, webhook, nightly, imports and licences. One for each process. */
 export function createClient(
   databaseUrl: string | undefined = process.env['DATABASE_URL'],
   redisUrl: string | undefined = process.env['REDIS_URL'],

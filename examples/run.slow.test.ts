@@ -14,6 +14,8 @@ describeWithShop('npm run example', () => {
     ['seats', /^A1: .*, A8: /m],
     ['coupon', /^10 redeemed, 0 left$/m],
     ['webhook', /3 with an effect; paid: 21$/m],
+    ['imports', /^3 connections at a time$/m],
+    ['licences', /^8 films rendered$/m],
     ['nightly', /(process \d wrote report \d+\s+){3}/],
   ])('%s: its program does what its README says', { timeout: 60_000 }, async (name, output) => {
     expect(await world.output(new URL(`${name}/main.ts`, import.meta.url))).toMatch(output);
@@ -40,6 +42,8 @@ describeWithShop('npm run example', () => {
     const child = example(['no-such-example']);
     expect((await child.exited).code).toBe(2);
     expect(child.output).toMatch(/^There is no program to run for no-such-example\.$/m);
-    expect(child.output).toContain('coupon, fastify, inventory-strategies, nest, nightly, seats, webhook');
+    expect(child.output).toContain(
+      'coupon, fastify, imports, inventory-strategies, licences, nest, nightly, seats, webhook',
+    );
   });
 });

@@ -177,7 +177,7 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
       const keys = keysOf('$tryWithLock', key, fn);
       const call = check(this, '$tryWithLock', keys, options);
       if ('waitTime' in options) {
-        throw new InvalidOptionError('waitTime', 'is not allowed for $tryWithLock, which does not wait.');
+        throw new InvalidOptionError('waitTime', 'is not allowed here: this call does not wait.');
       }
       return await tryWithLock(parts, call, fn as Work<object, R>);
     },
@@ -252,7 +252,7 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
     ): Promise<TryResult<R>> {
       const call = check(this, '$tryWithPermit', permitsOf('$tryWithPermit', key, of, fn), options);
       if ('waitTime' in options) {
-        throw new InvalidOptionError('waitTime', 'is not allowed for $tryWithPermit, which does not wait.');
+        throw new InvalidOptionError('waitTime', 'is not allowed here: this call does not wait.');
       }
       return await tryWithLock(parts, { ...call, operation: '$tryWithPermit' }, fn as Work<object, R>);
     },
@@ -287,7 +287,7 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
       const checked = checkState(state);
       const call = check(this, '$resumeLock', checked.keys, options);
       if ('leaseTime' in options)
-        throw new InvalidOptionError('leaseTime', 'cannot be changed by $resumeLock. Leave it out.');
+        throw new InvalidOptionError('leaseTime', 'of a resumed handle cannot be changed. Leave it out.');
       try {
         const handle = await resume(parts, call, checked);
         return handle as unknown as LockHandle<LockTx<T>>;
@@ -317,13 +317,13 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
       async forceRelease(key: string, seen?: SeenState): Promise<boolean> {
         const checked = checkKey(key);
         const checkedSeen = checkSeen(seen);
-        refuseInsideLock('$locks.forceRelease', holds(checked) ? checked : undefined);
+        refuseInsideLock('A force release', holds(checked) ? checked : undefined);
         const taken = await take(parts, store, database, checked, defaults, checkedSeen);
         return taken !== undefined && (taken.leaseTaken || taken.ended.length > 0);
       },
       /** Turns away who waits, waits for the work that runs, gives back what is held. Calls after it begin anew. */
       async close(): Promise<void> {
-        refuseInsideLock('$locks.close', heldKey());
+        refuseInsideLock('Closing the locks', heldKey());
         await close();
       },
       /**
@@ -338,7 +338,7 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
 
     /** Closes the locks as `$locks.close()` does, then the client. */
     async $disconnect(): Promise<void> {
-      refuseInsideLock('$disconnect', heldKey());
+      refuseInsideLock('Closing the locks', heldKey());
       await close(disconnect);
     },
   };

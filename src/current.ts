@@ -34,8 +34,8 @@ export function currentTx<Client extends object>(client: Client, options: Curren
 }
 
 /**
- * The lock whose function the present code runs in, as that function was given it. With a client: of a lock that was taken
- * on it. Without: the innermost of any client.
+ * The lock whose function the present code runs in, as that function was given it. With a client of Prisma: of a lock that was
+ * taken on it. Without: the innermost of any client.
  *
  * @throws OutsideLockError outside of the function of a lock.
  */
@@ -49,7 +49,12 @@ export function currentLock(client?: object): Lock {
 /** A client that is not there yet, such as a property that was not injected, must not look like "outside". */
 function checkClient(name: string, client: unknown): void {
   const isClient = typeof (client as { readonly $withLock?: unknown } | null | undefined)?.$withLock === 'function';
-  ensure(isClient, 'client', `of ${name} must be a Prisma client that is extended by fencedLock, and not its \`tx\`.`);
+  const orNone = name === 'currentLock' ? ', or left out' : '';
+  ensure(
+    isClient,
+    'client',
+    `of ${name} must be a Prisma client that is extended by fencedLock, and not its \`tx\`${orNone}.`,
+  );
 }
 
 /** @param other the lock of another client that the code runs in. */

@@ -45,6 +45,7 @@ export type { LockState } from './call/operators.js';
 export { type RecorderOptions, recordLockHistory } from './call/recorder.js';
 export type { TryResult } from './call/with-lock.js';
 export type { ResumeOptions, TryLockOptions } from './client.js';
+export { currentLock } from './current.js';
 export type {
   HandleState,
   LockOptions,

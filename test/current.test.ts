@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { fencedLocks, currentLock as ofFace } from '../src/faces/pg.js';
 import { currentLock, currentTx, fencedLock, InvalidOptionError, type LockTx, OutsideLockError } from '../src/index.js';
 import { eventually } from './support/eventually.js';
 import { describeWithShop, gate, Shop, type ShopClient } from './support/shop.js';
@@ -119,6 +120,20 @@ describeWithShop('the transaction and the lock of the present code', () => {
         expect(currentTx(prisma, { outside: 'client' }) === (prisma as unknown)).toBe(true);
       });
     }
+  });
+
+  test('the lock is there under the locks of a pool, which take no client', async () => {
+    const { key } = await shop.product(1);
+    const locks = fencedLocks({ pool: shop.pool(), redis: shop.redis() });
+    shop.closeLater(() => locks.close());
+    await locks.withLock(key, (_, lock) => {
+      expect(ofFace()).toBe(lock);
+      expect(refused(() => ofFace(locks))).toMatchObject({
+        option: 'client',
+        message: expect.stringContaining('left out'),
+      });
+    });
+    expect(refused(() => ofFace())).toEqual(outside);
   });
 
   test('are refused to what is no locking client, and to unknown options, by name', async () => {

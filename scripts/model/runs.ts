@@ -1,7 +1,7 @@
 /** One exhaustive search, and what it must come to. */
 export interface Run {
   readonly name: string;
-  readonly model: 'fence' | 'handover';
+  readonly model: 'fence' | 'handover' | 'permits';
   /** Macros of the model: its size, its faults, and what is broken in it. */
   readonly defines: readonly string[];
   /** `holds`, or the violation that has to be found: a broken model that passes is a model that shows nothing. */
@@ -22,7 +22,10 @@ type Violation =
   | 'two_holders'
   | 'out_of_turn'
   | 'asleep_beside_a_free_key'
-  | 'unserved';
+  | 'unserved'
+  | 'too_many'
+  | 'beside_too_many'
+  | 'asleep_beside_a_free_permit';
 
 const EVERY_FAULT = ['KILL', 'FREEZE', 'DROP', 'FLUSH', 'EXPIRE', 'LOST', 'GIVE_UP', 'YIELD'];
 
@@ -36,6 +39,13 @@ const fence = (name: string, defines: string, expected: Run['expected'] = 'holds
 const handover = (name: string, defines: string, expected: Run['expected'] = 'holds'): Run => ({
   name,
   model: 'handover',
+  defines: defines.split(' '),
+  expected,
+});
+
+const permits = (name: string, defines: string, expected: Run['expected'] = 'holds'): Run => ({
+  name,
+  model: 'permits',
   defines: defines.split(' '),
   expected,
 });
@@ -83,6 +93,10 @@ const INTACT: readonly Run[] = [
   large(handover('two processes, any three faults', `PROCESSES=2 ${faults(3)}`)),
   large(handover('four processes, one frozen or killed', 'PROCESSES=4 FAULTS=1 FREEZE KILL')),
   large(handover('three processes, any two faults', faults(2))),
+  permits('four calls, two permits', 'PROCESSES=4 GIVE_UP'),
+  permits('four calls with different numbers', 'PROCESSES=4 MOST0=1 MOST1=3 MOST2=3 MOST3=2 GIVE_UP'),
+  permits('different numbers, leases that end early, a flush', 'MOST0=1 MOST1=3 MOST2=2 FAULTS=2 EXPIRE FLUSH GIVE_UP'),
+  permits('two permits, leases that end early, a flush', 'PROCESSES=4 FAULTS=2 EXPIRE FLUSH GIVE_UP'),
 ];
 
 /** One line of the protocol left out or changed: each has to be caught. */
@@ -121,6 +135,28 @@ const BROKEN: readonly Run[] = [
   handover('no look after a reconnect', `${faults(1)} RECONNECT_WITHOUT_LOOK`, 'asleep_beside_a_free_key'),
   handover('a new entry goes to the front', 'LAST_COME_FIRST', 'out_of_turn'),
   handover('a release does not compare the holder', `${faults(1)} HOLDER_NOT_COMPARED`, 'two_holders'),
+  permits('Postgres has no row for each permit', 'FAULTS=1 EXPIRE NO_ROW', 'too_many'),
+  permits(
+    'a lower number counts its own permits alone',
+    'PROCESSES=4 MOST0=2 MOST1=3 MOST2=3 MOST3=3 COUNT_IGNORED',
+    'beside_too_many',
+  ),
+  permits(
+    'who can work passes the first of the queue',
+    'PROCESSES=4 MOST0=1 MOST1=3 MOST2=3 MOST3=3 HEAD_IS_PASSED',
+    'out_of_turn',
+  ),
+  permits('a new place is in front', 'PROCESSES=4 MOST0=1 MOST1=1 MOST2=1 MOST3=1 LAST_COME_FIRST', 'out_of_turn'),
+  permits(
+    'the first gives up, and says nothing',
+    'PROCESSES=4 MOST0=1 MOST1=3 MOST2=3 MOST3=3 GIVE_UP GIVE_UP_SAYS_NOTHING',
+    'asleep_beside_a_free_permit',
+  ),
+  permits(
+    'one offer for each release',
+    'PROCESSES=4 MOST0=1 MOST1=3 MOST2=3 MOST3=3 ONE_OFFER',
+    'asleep_beside_a_free_permit',
+  ),
 ];
 
 /** What the protocol does not do, kept in sight. */
@@ -129,6 +165,11 @@ const LIMITS: readonly Run[] = [
     'lease times that differ, FLUSHALL, a kill',
     'FAULTS=2 FLUSH KILL LEASE_TIMES_DIFFER',
     'asleep_beside_a_free_key',
+  ),
+  permits(
+    'different numbers, and a flush: Redis does not know who is at work',
+    'MOST0=2 MOST1=3 MOST2=3 FAULTS=1 EXPIRE OVERALL',
+    'beside_too_many',
   ),
 ];
 

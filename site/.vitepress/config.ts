@@ -8,7 +8,7 @@ import llmstxt from 'vitepress-plugin-llms';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const TITLE = 'fenced-lock';
 const DESCRIPTION =
-  'A distributed lock for Prisma and PostgreSQL under which no update is lost, whatever Redis or the process does.';
+  'A distributed lock for Prisma, pg, Kysely and Drizzle on PostgreSQL under which no update is lost, whatever Redis or the process does.';
 
 /** The pages of the site, in the order in which they are read. A page that stands in none of these is an error. */
 const SECTIONS: Readonly<Record<string, readonly string[]>> = {

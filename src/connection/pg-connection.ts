@@ -192,7 +192,9 @@ export class PgConnection implements Connection {
     const { gate } = conductor;
     const pooled = this.#connection();
     const { handleReadyForQuery: ready, handleError: failed } = query;
-    gate.enter(query.text ?? '');
+    gate.enter(query.text ?? query.cursor?.text ?? '');
+    // A `Query` of pg would send several statements otherwise.
+    query.queryMode = 'extended';
     this.#cursors.add(query);
     let isOver = false;
     query.handleReadyForQuery = (...given) => {
@@ -259,10 +261,10 @@ function closed(): NotRun {
 /** The admission must be the first statement. */
 function sentTooEarly(): InvalidOptionError {
   return new InvalidOptionError(
-    '$transaction',
-    'of an extension of this client, or of what the client does with each connection, sends a statement before it calls its ' +
-      'function. Under a lock the first statement is the admission. Send the statement in the function of the lock, or take ' +
-      'locks on a client without that extension.',
+    'transaction',
+    'of the database client sends a statement before it calls its function: by an extension, or by what the client does with ' +
+      'each connection. Under a lock the first statement is the admission. Send the statement in the function of the lock, or ' +
+      'take locks on a client without that extension or setting.',
   );
 }
 

@@ -34,6 +34,10 @@ export interface PgClient {
 /** A query object that sends itself, such as a cursor. */
 export interface Submittable {
   readonly text?: string;
+  /** Of a stream. */
+  readonly cursor?: { readonly text?: string };
+  /** Of a `Query`. */
+  queryMode?: string;
   submit(connection: unknown): unknown;
   handleReadyForQuery(...given: unknown[]): void;
   handleError(error: unknown, ...given: unknown[]): void;

@@ -94,8 +94,18 @@ export class PooledConnection implements FlightContext {
       this.client.query(query);
       return query.answer;
     }
-    config['queryMode'] = 'extended';
-    return this.client.query(config) as Promise<PgResult>;
+    // Not itself, which may be frozen, and field by field: those of a library's own class may be getters. Without a `query_timeout`.
+    const { text, values, name, rowMode, types, rows, binary } = config;
+    return this.client.query({
+      text,
+      values,
+      name,
+      rowMode,
+      types,
+      rows,
+      binary,
+      queryMode: 'extended',
+    }) as Promise<PgResult>;
   }
 
   async rollback(): Promise<void> {

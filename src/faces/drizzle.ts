@@ -1,4 +1,5 @@
 import { ensure } from '../base/checks.js';
+import { isPool } from '../connection/pool.js';
 import { type FencedLocks, type FencedLocksOptions, locksOver, type PoolLike } from './locks.js';
 
 export * from '../public.js';
@@ -30,6 +31,7 @@ export function fencedLocks<DB extends DrizzleLike>({
   ...options
 }: DrizzleLocksOptions<DB>): FencedLocks<TransactionOf<DB>> {
   ensure(typeof db?.transaction === 'function', 'db', 'must be a database of Drizzle: fencedLocks({ db, redis }).');
+  ensure(isPool(db.$client), 'db', 'must have a pool of pg: drizzle(new Pool({ connectionString })).');
   const begin = db.transaction.bind(db) as unknown as Begin;
   return locksOver<TransactionOf<DB>>({ ...options, pool: db.$client as PoolLike }, (body, level) =>
     level === undefined ? begin(body) : begin(body, { isolationLevel: level }),

@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import type { LockHandle } from '../call/handle.js';
+import type { LockHandle, PermitHandle } from '../call/handle.js';
 import type { Work } from '../call/lock.js';
 import { plainly } from '../connection/pool-database.js';
 import { checkPool, type FencedLocks, type FencedLocksOptions, locksOver, type PoolLike } from './locks.js';
@@ -80,7 +80,7 @@ export function fencedLocks<Pool extends PoolLike>(
       const result = await inner.tryWithPermit(key, of, work(fn as Work<LockClient, never>), options);
       return result.acquired ? { acquired: true, value: await result.value.value } : result;
     },
-    permit: async (key, of, options) => ofHandle(await inner.permit(key, of, options)),
+    permit: async (key, of, options) => ofHandle<PermitHandle<LockClient>>(await inner.permit(key, of, options)),
     resumeLock: async (state, options) => ofHandle(await inner.resumeLock(state, options)),
   };
 }

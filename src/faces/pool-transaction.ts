@@ -1,3 +1,4 @@
+import { reactionsDone } from '../base/clock.js';
 import {
   HookFailedError,
   InsideTransactionError,
@@ -8,13 +9,14 @@ import { Reply } from '../base/reply.js';
 import { runInside, scopes } from '../base/scope.js';
 import { writesBySql } from '../base/sql-text.js';
 import type { Lock, Work } from '../call/lock.js';
-import type { PgClient, PgPool, PgResult } from '../connection/pg.js';
+import { isSubmittable, type PgClient, type PgPool, type PgResult, type Submittable } from '../connection/pg.js';
 
-const BEGIN = /^\s*(?:begin|start\s+transaction)\b/i;
-const COMMIT = /^\s*(?:commit|end)\b/i;
-const ROLLBACK = /^\s*(?:rollback|abort)\b(?!\s+(?:(?:work|transaction)\s+)?to\b)/i;
+// Each alone in its text: what stands behind its semicolon would not be sent.
+const BEGIN = /^\s*(?:begin|start\s+transaction)\b[^;]*;?\s*$/i;
+const COMMIT = /^\s*(?:commit|end)\b[^;]*;?\s*$/i;
+const ROLLBACK = /^\s*(?:rollback|abort)\b(?!\s+(?:(?:work|transaction)\s+)?to\b)[^;]*;?\s*$/i;
+const SET_LEVEL = /^\s*set\s+transaction\s+isolation\b[^;]*;?\s*$/i;
 const READS = /^\s*(?:select|show|with|values)\b/i;
-const SET_LEVEL = /^\s*set\s+transaction\s+isolation\b/i;
 const READ_ONLY = /\bread\s+only\b/i;
 const LEVEL = /\bisolation\s+level\s+(read\s+uncommitted|read\s+committed|repeatable\s+read|serializable)/i;
 
@@ -73,8 +75,15 @@ export class PoolTransaction {
     // Whoever gets it looks at it later.
     value.catch(() => {});
     await Promise.race([value, this.#committing.promise]);
-    if (!joins) this.#checkEnd(lock.key, mustBegin());
-    return { value: this.#committing.isSettled && !joins ? behind(value, lock) : value };
+    if (joins) return { value };
+    this.#checkEnd(lock.key, mustBegin());
+    if (!this.#committing.isSettled) return { value };
+    // The work of the calls that have joined ends with the same COMMIT: theirs first.
+    await reactionsDone();
+    const rest = behind(value, lock);
+    // If that COMMIT fails, the library throws it here, and the call looks at its own error alone.
+    rest.catch(() => {});
+    return { value: rest };
   }
 
   #checkEnd(key: string, mustBegin: boolean): void {
@@ -112,12 +121,7 @@ export class PoolTransaction {
 
   begin(text: string): void {
     if (this.#state !== 'unused') throw new InsideTransactionError(this.#state === 'client' ? BESIDE_CLIENT : ONLY_ONE);
-    if (READ_ONLY.test(text))
-      throw new InvalidOptionError(
-        'accessMode',
-        'of the transaction of a lock cannot be READ ONLY: the lock writes the row of its key.',
-      );
-    this.#checkLevel(text);
+    this.#checkMode(text);
     this.#state = 'begun';
   }
 
@@ -129,7 +133,7 @@ export class PoolTransaction {
     if (this.#state !== 'begun' && ROLLBACK.test(text)) return answerOf('ROLLBACK');
     if (this.#state !== 'begun') throw new InsideTransactionError(ONLY_ONE);
     if (SET_LEVEL.test(text)) {
-      this.#checkLevel(text);
+      this.#checkMode(text);
       return answerOf('SET');
     }
     if (COMMIT.test(text)) {
@@ -154,7 +158,12 @@ export class PoolTransaction {
     return this.#connection;
   }
 
-  #checkLevel(text: string): void {
+  #checkMode(text: string): void {
+    if (READ_ONLY.test(text))
+      throw new InvalidOptionError(
+        'accessMode',
+        'of the transaction of a lock cannot be READ ONLY: the lock writes the row of its key.',
+      );
     const level = LEVEL.exec(text)?.[1]?.replaceAll(/\s+/g, ' ').toLowerCase();
     if (level === undefined || level === (this.#level ?? 'read committed')) return;
     throw new InvalidOptionError(
@@ -247,10 +256,26 @@ function connectionFor(own: PoolTransaction, pool: PgPool): PgClient {
       isOwn = true;
       return answerOf('BEGIN');
     }
+    // Behind a BEGIN that was refused. It must not wait for a connection that the lock itself may have.
+    if (plain === undefined && ROLLBACK.test(text)) return answerOf('ROLLBACK');
+    return other(text).then((client) => (client.query as Query).call(client, query, values));
+  };
+  /** Sends a query object, such as a cursor, which pg gives back at once. */
+  const submit = (query: Submittable): unknown => {
+    if (isOwn) return own.send(query, undefined);
+    // It keeps in a queue what is read from it before it is sent.
+    other(textOf(query)).then(
+      (client) => client.query(query),
+      (error: unknown) => query.handleError(error),
+    );
+    return query;
+  };
+  /** The connection for what is sent outside of the transaction. */
+  const other = (text: string): Promise<PgClient> => {
     if (!own.isBehind && writesBySql(text)) throw new InsideTransactionError(OUTSIDE);
     hasSettings ||= !READS.test(text);
     plain ??= pool.connect();
-    return plain.then((client) => (client.query as Query).call(client, query, values));
+    return plain;
   };
   const release: PgClient['release'] = (error) => {
     if (isOwn) own.release();
@@ -267,7 +292,10 @@ function connectionFor(own: PoolTransaction, pool: PgPool): PgClient {
     off: listens,
     addListener: listens,
     removeListener: listens,
-    query: (...given: unknown[]) => answered(given, async () => await send(given[0], valuesOf(given[1]))),
+    query: (...given: unknown[]) =>
+      isSubmittable(given[0])
+        ? submit(given[0])
+        : answered(given, async () => await send(given[0], valuesOf(given[1]))),
     release,
   });
   return client;
@@ -288,6 +316,9 @@ function valuesOf(given: unknown): unknown {
   return Array.isArray(given) ? given : undefined;
 }
 
+/** @param query a text, a configuration or a query object; a stream has a cursor inside. */
 function textOf(query: unknown): string {
-  return typeof query === 'string' ? query : String((query as { readonly text?: unknown } | null)?.text ?? '');
+  if (typeof query === 'string') return query;
+  const { text, cursor } = (query ?? {}) as { readonly text?: unknown; readonly cursor?: { readonly text?: unknown } };
+  return String(text ?? cursor?.text ?? '');
 }

@@ -9,14 +9,14 @@ const MOST_KEYS = 100;
 
 /** What each call takes, in which order. */
 const ARGUMENTS = {
-  $withLock: '$withLock(key, fn, options)',
-  $tryWithLock: '$tryWithLock(key, fn, options)',
-  $oncePer: '$oncePer(key, interval, fn, options)',
-  $lock: '$lock(key, options)',
-  $withPermit: '$withPermit(key, { permits }, fn, options)',
-  $tryWithPermit: '$tryWithPermit(key, { permits }, fn, options)',
-  $permit: '$permit(key, { permits }, options)',
-  $transaction: '$transaction(fn, options)',
+  $withLock: '(key, fn, options)',
+  $tryWithLock: '(key, fn, options)',
+  $oncePer: '(key, interval, fn, options)',
+  $lock: '(key, options)',
+  $withPermit: '(key, { permits }, fn, options)',
+  $tryWithPermit: '(key, { permits }, fn, options)',
+  $permit: '(key, { permits }, options)',
+  $transaction: '(fn, options)',
 } as const;
 export type Verb = keyof typeof ARGUMENTS;
 
@@ -112,7 +112,7 @@ function problemOf(key: unknown): string | undefined {
 const UNSET =
   /(?:^|[^\p{L}\p{N}])((?:undefined|NaN)(?![\p{L}\p{N}\s]|-\p{L})|null(?=$|[:/|,;#]))|(\[object \w+\]|Invalid Date)/u;
 
-const IF_MEANT = "If it is meant, set `unsetKeyParts: 'allow'` in the options of fencedLock.";
+const IF_MEANT = "If it is meant, set the option `unsetKeyParts: 'allow'`.";
 
 /** What a template leaves of a key that stands in quotation marks, and not between backticks. */
 const UNFILLED = /\$\{[^}]*\}/;
@@ -193,7 +193,7 @@ export function checkSeen(seen: unknown): SeenState | undefined {
   }
   throw new InvalidOptionError(
     'seen',
-    'must be the state of the key that you have seen, as `$locks.inspect(key)` gives it: { holder }.',
+    'must be the state of the key that you have seen, as `inspect(key)` gives it: { holder }.',
   );
 }
 

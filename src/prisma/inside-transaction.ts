@@ -45,12 +45,11 @@ export function refuseInsideTransaction(method: string, key: string | undefined)
 }
 
 /** Refuses a call that would wait for the lock that this context holds. @throws InsideTransactionError */
-export function refuseInsideLock(method: string, key: string | undefined): void {
+export function refuseInsideLock(what: string, key: string | undefined): void {
   if (key === undefined) return;
-  throw new InsideTransactionError(
-    `\`${method}\` was called inside the function of a lock, and would wait for its end. Call it outside.`,
-    { key },
-  );
+  throw new InsideTransactionError(`${what} inside the function of a lock would wait for its end. Do it outside.`, {
+    key,
+  });
 }
 
 function insideTransaction(method: string, where: string, key: string | undefined): InsideTransactionError {

@@ -12,10 +12,7 @@ const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
   [/\bREADONLY\b/, 'this server is a read-only replica: connect to the primary, or through Sentinel'],
   [/\bOOM command\b/, "the server's memory is full: raise maxmemory, or give the locks a server of their own"],
   [/\bNOREPLICAS\b/, 'min-replicas-to-write is not met: check the replicas'],
-  [
-    FOREIGN_VALUE,
-    'a name of this lock has a value that this package did not write: delete it with `$locks.forceRelease`',
-  ],
+  [FOREIGN_VALUE, 'a name of this lock has a value that this package did not write: delete it with `forceRelease`'],
   [/^(MOVED|CROSSSLOT)\b/, 'this server is a node of a Cluster: use a Cluster client, new Cluster([…])'],
   [/^CLUSTERDOWN\b/, 'the Cluster does not serve all keys: check its nodes'],
   [/cluster support disabled/, 'this server is not a node of a Cluster: use a client for one server, new Redis(…)'],
@@ -26,11 +23,8 @@ const ADVICE: ReadonlyArray<readonly [said: RegExp, advice: string]> = [
   [/\bE(NOTFOUND|AI_AGAIN)\b/, 'the host has no address: correct the address of the client'],
   // By the command that was refused, whether the server does not know it or the user may not call it.
   [refused('info'), `allow INFO as ${DOCS}rights.md says, or give the client the option \`enableReadyCheck: false\``],
-  [
-    refused('s?subscribe|s?unsubscribe'),
-    `allow wake-ups as ${DOCS}rights.md says, or set \`wake: 'poll'\` in the options of fencedLock`,
-  ],
-  [refused('scan'), `allow SCAN as ${DOCS}rights.md says, or look at one key with \`$locks.inspect(key)\``],
+  [refused('s?subscribe|s?unsubscribe'), `allow wake-ups as ${DOCS}rights.md says, or set \`wake: 'poll'\``],
+  [refused('scan'), `allow SCAN as ${DOCS}rights.md says, or look at one key with \`inspect(key)\``],
   [
     /unknown command [`']eval/i,
     'the server must allow EVALSHA and EVAL under these names; for a Sentinel, use new Redis({ name, sentinels })',

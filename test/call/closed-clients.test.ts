@@ -64,9 +64,7 @@ describeWithShop('a pool of pg that was ended', () => {
     const unavailable = {
       code: 'LOCK_UNAVAILABLE',
       key,
-      message: expect.stringMatching(
-        /^The Prisma client's adapter was closed, so Postgres was not asked .*end the pool/,
-      ),
+      message: expect.stringMatching(/^The database client was closed, so Postgres was not asked .*end the pool/),
       cause: { message: expect.stringContaining('after calling end') },
     };
     await expect(prisma.$withLock(key, () => {}, PATIENT)).rejects.toMatchObject(unavailable);

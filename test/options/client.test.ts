@@ -139,15 +139,15 @@ describe('where the extension is applied', () => {
 
   const fn = () => 1;
   test.each<[string, (prisma: Record<string, (...given: unknown[]) => Promise<unknown>>) => unknown, string, string]>([
-    ['fn, key', (prisma) => prisma['$withLock']?.(fn, 'stock:1'), 'not a function', '$withLock(key, fn, options)'],
-    ['two keys', (prisma) => prisma['$tryWithLock']?.('a', ['b'], fn), 'not a list', '$tryWithLock(key, fn, options)'],
+    ['fn, key', (prisma) => prisma['$withLock']?.(fn, 'stock:1'), 'not a function', '(key, fn, options)'],
+    ['two keys', (prisma) => prisma['$tryWithLock']?.('a', ['b'], fn), 'not a list', '(key, fn, options)'],
     [
       'key, fn, interval',
       (prisma) => prisma['$oncePer']?.('report', fn, 60_000),
       'not the number 60000',
-      '$oncePer(key, interval, fn, options)',
+      '(key, interval, fn, options)',
     ],
-    ['options, key of a handle', (prisma) => prisma['$lock']?.({}, 'stock:1'), 'not an object', '$lock(key, options)'],
+    ['options, key of a handle', (prisma) => prisma['$lock']?.({}, 'stock:1'), 'not an object', '(key, options)'],
   ])('arguments in another order are told the order: %s', async (_, call, given, order) => {
     const clients = [apply({}), fakeLocks().prisma] as unknown as Parameters<typeof call>[0][];
     for (const prisma of clients) {

@@ -1,5 +1,15 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -57,11 +67,13 @@ export async function installed(fixture: URL): Promise<PackedProject> {
   cpSync(fixture, project.folder, { recursive: true });
   const install = ['install', '--no-audit', '--no-fund', '--silent', await pack(project.folder)];
   await promisify(execFile)('npm', install, { cwd: project.folder });
-  return await project.generate();
+  return existsSync(project.path('schema.prisma')) ? await project.generate() : project;
 }
 
 export class PackedProject {
   readonly folder: string;
+  /** What its scripts are run by. */
+  node = process.execPath;
 
   constructor(folder: string) {
     this.folder = folder;
@@ -99,7 +111,7 @@ export class PackedProject {
   async runNode(env: Record<string, string>, ...args: string[]): Promise<string> {
     const own = { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env };
     try {
-      const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: this.folder, env: own });
+      const { stdout } = await promisify(execFile)(this.node, args, { cwd: this.folder, env: own });
       return stdout;
     } catch (error) {
       const { stdout, stderr } = error as { stdout?: string; stderr?: string };

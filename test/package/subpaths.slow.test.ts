@@ -18,6 +18,9 @@ const SUBPATHS: Record<string, readonly string[]> = {
   'nest-cls': [],
   otel: ['@opentelemetry/api'],
   testing: [],
+  pg: [],
+  kysely: [],
+  drizzle: [],
 };
 
 let packed: Packed;

@@ -190,16 +190,20 @@ export function sells({ read, write }: Actor, id: number, afterRead?: () => unkn
 
 /** A shop for all faces, in a database of its own, whose guard judges the writes. */
 export function guardedShop(name: string): Shop {
-  const admin = () => withDatabase(inject('postgres').admin, name);
-  let postgres = '';
-  const shop = new Shop(() => ({ postgres, admin: admin(), redis: inject('redis').url as string }));
+  const { app, admin } = inject('postgres');
+  const url = withDatabase(admin, name);
+  const shop = new Shop(() => ({
+    postgres: withDatabase(app, name),
+    admin: url,
+    redis: inject('redis').url as string,
+  }));
   beforeAll(async () => {
-    const server = new pg.Client({ connectionString: inject('postgres').admin });
+    const server = new pg.Client({ connectionString: admin });
     await server.connect();
     await server.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
     await server.query(`CREATE DATABASE ${name}`);
     await server.end();
-    postgres = await setUpShop({ url: admin() });
+    await setUpShop({ url });
     await shop.admin.query(guardSql('"Stock"', 'fence', 'allow') + DEPOT);
   });
   return shop;

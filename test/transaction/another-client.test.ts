@@ -59,7 +59,7 @@ describeWithShop('an extension whose $transaction begins on the client that it w
     const { key } = await shop.product(10);
     await expect(prisma.$withLock(key, () => 'in')).rejects.toMatchObject({
       constructor: InvalidOptionError,
-      option: '$transaction',
+      option: 'transaction',
       message: expect.stringContaining('sends a statement before it calls its function'),
     });
     expect(await shop.client().prisma.$tryWithLock(key, () => 'in')).toEqual({ acquired: true, value: 'in' });

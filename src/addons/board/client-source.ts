@@ -1,16 +1,17 @@
 import { InvalidOptionError } from '../../base/errors.js';
 import { observedOf } from '../../call/observed.js';
-import type { LockTurn } from '../../index.js';
+import type { LockTurn } from '../../public.js';
 import { postgresHealth, type RedisClientSeen, redisHealth } from './health.js';
 import type { BoardSource, ServerState } from './source.js';
 
-/** A client that is extended by `fencedLock`, as far as its type matters. */
-export interface LockingClient {
-  readonly $locks: {
-    inspect(key: string): Promise<{ readonly holder: string | undefined }>;
-    forceRelease(key: string, seen: { readonly holder: string | undefined }): Promise<boolean>;
-    history(key: string): Promise<{ readonly last: readonly LockTurn[] }>;
-  };
+/** The locks of a client that is extended by `fencedLock`, or those that `fencedLocks` made, as far as their type matters. */
+export type LockingClient = { readonly $locks: OperatorLocks } | { readonly locks: OperatorLocks };
+
+/** What the board asks of the locks. */
+export interface OperatorLocks {
+  inspect(key: string): Promise<{ readonly holder: string | undefined }>;
+  forceRelease(key: string, seen: { readonly holder: string | undefined }): Promise<boolean>;
+  history(key: string): Promise<{ readonly last: readonly LockTurn[] }>;
 }
 
 /** What is shown in place of the servers of Redis with `memoryStore()`. */
@@ -22,12 +23,17 @@ const IN_MEMORY: ServerState = {
   findings: [],
 };
 
-/** @throws InvalidOptionError if it is not a client that is extended by `fencedLock` */
-export function sourceOf(prisma: LockingClient): BoardSource {
-  const locks = prisma?.$locks;
+/** @throws InvalidOptionError for what has no locks */
+export function sourceOf(client: LockingClient): BoardSource {
+  const given = (client ?? {}) as Partial<Record<'$locks' | 'locks', OperatorLocks>>;
+  // A client of Prisma may have a model `locks`.
+  const locks = (given.$locks ?? given.locks) as OperatorLocks;
   const observed = observedOf(locks);
   if (observed === undefined) {
-    throw new InvalidOptionError('prisma', 'must be a client that is extended by fencedLock: createBoard(prisma).');
+    throw new InvalidOptionError(
+      'client',
+      'must be a client that is extended by fencedLock, createBoard(prisma), or what fencedLocks gave, createBoard(locks).',
+    );
   }
   const clients = observed.redis as unknown as readonly RedisClientSeen[];
   let database = 'not known yet';

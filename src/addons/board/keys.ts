@@ -1,5 +1,5 @@
 import { now } from '../../base/clock.js';
-import type { LockState } from '../../index.js';
+import type { LockState } from '../../public.js';
 import { toJson } from './headers.js';
 import type { Sent } from './source.js';
 

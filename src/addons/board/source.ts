@@ -1,4 +1,4 @@
-import type { LockState, LockTurn } from '../../index.js';
+import type { LockState, LockTurn } from '../../public.js';
 
 /** A value as a page gets it: JSON has neither `bigint` nor `Date`, and leaves out what is `undefined`. */
 export type Sent<T> = T extends bigint | Date

@@ -60,7 +60,7 @@ const LOST_BECAUSE: Readonly<Record<LossReason, (cause: unknown) => string>> = {
   gone: () =>
     `${STORE} no longer has it for this holder. It had expired there, was lost there (by a restart, a flush or a ` +
     `failover), somebody took it by force (\`fenced-lock unlock\`, \`forceRelease\`), or another process has resumed the ` +
-    `handle (\`$resumeLock\`). ${IF_OPEN}. ${WHAT_STAYS}`,
+    `handle. ${IF_OPEN}. ${WHAT_STAYS}`,
 };
 const REFUSED_BY_POSTGRES = `Postgres has refused its token (see the cause). ${IF_OPEN}, under a lock that is taken anew. ${WHAT_STAYS}`;
 
@@ -107,7 +107,7 @@ const CLOSED_CLIENT = /^: (?:the client is closed(?<failure>: .*)?|Cannot use a 
 
 /** What to do about a database that takes no writes, and so admits no transaction. */
 const TO_WRITABLE =
-  "connect the Prisma client's adapter to the writable primary, and look whether somebody, or a full disk, has made the " +
+  'connect the database client to the writable primary, and look whether somebody, or a full disk, has made the ' +
   'database read-only (`default_transaction_read_only`)';
 
 const UNSET_ADDRESS =
@@ -126,7 +126,7 @@ export class LockUnavailableError extends FencedLockError {
 
   constructor(key: string | undefined, cause: unknown, details: UnavailableDetails = {}) {
     const { server = 'Redis', done = 'Nothing was done', isReadOnly = false } = details;
-    const whose = server === 'Redis' ? 'client given as `redis`' : "Prisma client's adapter";
+    const whose = server === 'Redis' ? 'client given as `redis`' : 'database client';
     const locks = key === undefined ? 'its locks' : `the lock ${quoted(key)}`;
     const about = `about ${locks}`;
     const why = reason(cause);

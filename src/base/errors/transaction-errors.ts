@@ -111,7 +111,7 @@ export type AbortReason =
 /** Why a transaction was rolled back whose work had a timeout of so many milliseconds. */
 export function overdue(timeout: number, isPoolWaitedFor = false): string {
   const second = isPoolWaitedFor
-    ? ' Somebody waits for a connection of the pool. If it is the function itself, by an operation on the client in place of `tx`: use `tx`.'
+    ? ' Somebody waits for a connection of the pool. If it is the function itself, by an operation outside of the transaction: use what the function is given.'
     : '';
   return `it had not ended within its timeout of ${timeout} ms.${second} Make the work shorter, or raise \`timeout\`.`;
 }
@@ -161,7 +161,7 @@ export class HookFailedError extends FencedLockError {
 }
 
 /** What to do about an operation that the function did not wait for. */
-const AWAIT_ALL = 'Await every operation, and every helper that works on `tx`.';
+const AWAIT_ALL = 'Await every operation of the function, and every helper that has one.';
 const HOW_TO_AWAIT = 'locks.md#await-every-operation';
 
 /** The refusal to commit while an operation of the function is in flight. @param what its name, or what it is. */
@@ -199,7 +199,7 @@ export function lateOperation(key: string, operation?: string): ClosedError {
   const what = operation === undefined ? 'this statement' : `\`${operation}\``;
   return new ClosedError(
     `The transaction of the lock ${quoted(key)} has ended, and ${what} was not sent. Most likely an \`await\` is missing in its ` +
-      `function. ${AWAIT_ALL} What runs later, as a hook of the lock does, uses your client (\`prisma\`).`,
+      `function. ${AWAIT_ALL} What runs later, as a hook of the lock does, works outside of the transaction.`,
     {
       key,
       page: HOW_TO_AWAIT,

@@ -23,9 +23,10 @@ export class ReentryError extends FencedLockError {
   constructor(key: string) {
     super(
       'REENTRY',
-      `The lock ${quoted(key)} was requested inside its own function, so the call would wait for itself. A \`$withLock\` of ` +
-        "the same client (each `$extends` makes another one) joins one that has all of its keys, unless `reentry: 'throw'` is " +
-        'set; no call joins a handle. Use the `tx` of the outer function, and pass it on, or take all keys in the outermost call.',
+      `The lock ${quoted(key)} was requested inside its own function, so the call would wait for itself. A \`withLock\` of the ` +
+        'same client (in Prisma, each `$extends` makes another one) joins one that has all of its keys, unless ' +
+        "`reentry: 'throw'` is set; no call joins a handle. Pass on what the outer function is given, or take all keys in the " +
+        'outermost call.',
       { key },
     );
   }

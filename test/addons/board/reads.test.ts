@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
 import { createBoard } from '../../../src/addons/board/index.js';
+import { fencedLocks } from '../../../src/faces/pg.js';
 import { startFaultProxy } from '../../support/fault-proxy.js';
 import { describeWithRedis } from '../../support/redis-suite.js';
 import { gate, Shop } from '../../support/shop.js';
@@ -25,6 +26,21 @@ describeWithRedis('a board', (redis) => {
     shop.closeLater(() => client.disconnect());
     return shop.client({ keyPrefix, redis: client, pool: { options: '-c default_transaction_read_only=on' } }).prisma;
   }
+
+  test('shows the locks that fencedLocks has made, and refuses what has none', async () => {
+    const locks = fencedLocks({ pool: shop.pool(), redis: shop.redis(), keyPrefix: `pool-${randomUUID()}:` });
+    shop.closeLater(() => locks.close());
+    const { key } = await shop.product(1);
+    const board = createBoard(locks, { allowForceRelease: true, hosts: ['board.test'], refreshInterval: 100 });
+    const viewer = await Viewer.look(board);
+    await locks.lock(key);
+    const { holder } = await viewer.until('the key', () => viewer.keys.get(key));
+    expect((await board(forceRequest(viewer.status?.token, { key, holder }))).status).toBe(200);
+    await viewer.until('it was taken', () => viewer.keys.get(key)?.holder !== holder);
+    viewer.leave();
+    const none = { locks: {} } as unknown as Parameters<typeof createBoard>[0];
+    expect(() => createBoard(none)).toThrow('what fencedLocks gave');
+  });
 
   test('needs no right to write in either server, so it takes no lock and holds nobody up', async () => {
     const keyPrefix = `reads-${randomUUID()}:`;
