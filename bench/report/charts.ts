@@ -30,7 +30,10 @@ export function asSvg(table: Table): string | undefined {
   const own = start
     .replace('<svg', '<svg xmlns="http://www.w3.org/2000/svg" color="#222"')
     .replace('font-size="10"', 'font-size="13"');
-  return svg.replace(start, `${own}<title>${title}</title><rect width="100%" height="100%" fill="#fff"/>`);
+  // The styles of Plot are for a chart that stands in a page.
+  return svg
+    .replace(/<style>.*?<\/style>/s, '')
+    .replace(start, `${own}<title>${title}</title><rect width="100%" height="100%" fill="#fff"/>`);
 }
 
 function isDrawable(value: Cell | undefined, { logarithmic }: Chart): boolean {
