@@ -78,7 +78,7 @@ function run(name: string, each: string): Result {
       stdio: ['ignore', 'ignore', 'inherit'],
     });
     // Without colors: the names of what failed are read from it.
-    const env: NodeJS.ProcessEnv = { ...process.env, FORCE_COLOR: '0' };
+    const env: NodeJS.ProcessEnv = { ...process.env, NO_COLOR: '1' };
     if (name === 'node') {
       install(folder, [`node@${each}`]);
       env['PATH'] = [join(folder, 'node_modules/node/bin'), env['PATH']].join(delimiter);

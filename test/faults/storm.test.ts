@@ -3,6 +3,7 @@ import { check } from '../support/faults/check.js';
 import { Random } from '../support/faults/random.js';
 import { Round } from '../support/faults/round.js';
 import { schedule } from '../support/faults/schedule.js';
+import type { StageOptions } from '../support/faults/servers-and-workers.js';
 import { storm } from '../support/faults/storm.js';
 import { ALL_FAULTS } from '../support/faults/table/index.js';
 import { CALLERS, describeOnStage, seed } from './suite.js';
@@ -23,7 +24,8 @@ describe.each([
   ['with the guard of the database', { guard: true }],
   ['over tables without a fence', { fenced: false }],
   ['with an adapter that has no pool of pg', { guard: true, pooled: false }],
-])('all faults together', (name, options) => {
+  ['over plain pg', { guard: true, faces: ['pg'] }],
+] satisfies [string, StageOptions][])('all faults together', (name, options) => {
   describeOnStage(
     name,
     (stage) => {

@@ -1,5 +1,5 @@
 import { copyFileSync, writeFileSync } from 'node:fs';
-import { expect, inject, test } from 'vitest';
+import { expect, inject, onTestFinished, test } from 'vitest';
 import { createDatabase, type OwnDatabase } from '../cli/database.js';
 import { blocks } from '../docs/page.js';
 import { installed, type PackedProject } from '../package/packed.js';
@@ -22,6 +22,7 @@ CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON "Stock" DEFERRABLE INITIALLY DE
 /** The project of an ORM, with the modules of the page, installed from the registry and the tarball. */
 async function projectOf(name: string): Promise<PackedProject> {
   const project = await installed(new URL(`fixtures/${name}/`, import.meta.url));
+  onTestFinished(() => project.remove());
   if (OWN_NODE.includes(name)) project.node = project.path('node_modules/node/bin/node');
   copyFileSync(SCENARIO, project.path('src/scenario.ts'));
   for (const text of blocks(PAGE)) {
@@ -73,7 +74,6 @@ describeWithShop('on `locks.pool`, installed from the registry and the tarball',
       await database.pool.query(TABLE);
       await fence(project, database);
       expect(await play(project, database)).toEqual(said(30, { nested: 30, streamed: 1 }));
-      project.remove();
     },
     LONG,
   );
@@ -99,7 +99,6 @@ describeWithShop('on `locks.pool`, installed from the registry and the tarball',
       expect(rows).toHaveLength(2);
       // Not in the contract: the column is dropped, if somebody consents.
       expect(await does('plan', 'unfenced')).toContain('dropColumn.Stock.fence');
-      project.remove();
     },
     LONG,
   );

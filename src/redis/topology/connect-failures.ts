@@ -9,7 +9,7 @@ export function warnOfFailure(redis: object, { message }: Error): void {
   if (warned.has(redis)) return;
   warned.add(redis);
   process.emitWarning(
-    `The Redis client given to fencedLock ${said(message)} This is said once; for each error, add redis.on('error', …).`,
+    `The Redis client given as \`redis\` ${said(message)} This is said once; for each error, add redis.on('error', …).`,
     { code: 'FENCED_LOCK_REDIS' },
   );
 }

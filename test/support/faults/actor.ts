@@ -60,8 +60,8 @@ export class Actor {
     this.#worker = worker;
     this.#processes++;
     const name = this.process;
-    const { fairness, wake, fenced, pooled, onExit } = this.#surroundings;
-    const cast: Cast = { type: 'cast', name, site: this.lines.site(name), fairness, wake, fenced, pooled };
+    const { fairness, wake, fenced, pooled, face, onExit } = this.#surroundings;
+    const cast: Cast = { type: 'cast', name, site: this.lines.site(name), fairness, wake, fenced, pooled, face };
     worker.send(cast);
     void this.#passOn(worker);
     void worker.exited.then((exit) => {

@@ -17,6 +17,7 @@ import { Actor } from './actor.js';
 import { monotonic } from './clock.js';
 import type { Trouble } from './history.js';
 import type { Product } from './messages.js';
+import type { FaceName } from './ways/face.js';
 
 const WORKERS = 3;
 
@@ -40,6 +41,8 @@ export interface StageOptions {
   readonly topology?: Topology | 'memory';
   /** Whether the adapter has a pool of pg. Default: true. */
   readonly pooled?: boolean;
+  /** Of the first worker, the second, and so on in turn. Default: what `FENCED_LOCK_FACE` says, and otherwise `prisma`. */
+  readonly faces?: readonly FaceName[];
 }
 
 /** Servers of its own, to be hurt, and workers on them. */
@@ -54,6 +57,7 @@ export class Stage {
     fenced = true,
     topology = TOPOLOGIES.single,
     pooled = true,
+    faces = [(process.env['FENCED_LOCK_FACE'] ?? 'prisma') as FaceName],
   }: StageOptions = {}): Promise<Stage> {
     const inMemory = topology === 'memory';
     const [postgres, group] = await Promise.all([
@@ -76,6 +80,7 @@ export class Stage {
           fairness: index === WORKERS - 1 ? 'strict' : 'process',
           fenced,
           pooled,
+          face: faces[index % faces.length] as FaceName,
           onExit,
           onHandedOver: (given) => stage.actors[(index + 1) % names.length]?.tell(given),
         },

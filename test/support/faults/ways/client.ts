@@ -6,6 +6,7 @@ import { PrismaClient } from '../../../generated/prisma/client.js';
 import { PoollessPg } from '../../poolless-pg.js';
 import { connectTo } from '../../redis-site.js';
 import type { Site } from '../messages.js';
+import { type FaceName, faceClient } from './face.js';
 import { TIMES } from './way.js';
 
 /** The extended client, as an application has it. */
@@ -19,6 +20,7 @@ export interface Kind {
   readonly fenced: boolean;
   /** Whether its adapter has a pool of pg. */
   readonly pooled: boolean;
+  readonly face: FaceName;
 }
 
 /** What they share. */
@@ -65,20 +67,29 @@ export function plainClient({ databaseUrl }: Pick<Site, 'databaseUrl'>, pooled =
 
 type Own = Pick<FencedLockOptions, 'models' | 'onRedisUnavailable'>;
 
-function lockingClient({ site, fairness, wake, fenced, pooled, onEvent }: Means, own: Own) {
+function optionsOf({ site, fairness, wake, onEvent }: Means) {
   const { waitTime, timeout, commandTimeout, maxWait } = TIMES;
-  return plainClient(site, pooled, fenced).$extends(
-    fencedLock({
-      redis: redisOf(site),
-      commandTimeout,
-      fairness,
-      wake,
-      defaults: { waitTime, timeout, maxWait },
-      onEvent: ({ type }) => onEvent(type),
-      ...(!fenced && { models: [] }),
-      ...own,
-    }),
-  );
+  return {
+    redis: redisOf(site),
+    commandTimeout,
+    fairness,
+    wake,
+    defaults: { waitTime, timeout, maxWait },
+    onEvent: ({ type }: { readonly type: string }) => onEvent(type),
+  };
+}
+
+function lockingClient(means: Means, own: Own) {
+  const { site, pooled, fenced } = means;
+  const options = { ...optionsOf(means), ...(!fenced && { models: [] }), ...own };
+  return plainClient(site, pooled, fenced).$extends(fencedLock(options));
+}
+
+function openClient(means: Means, own: Own): LockingClient {
+  const { face, site } = means;
+  if (face === 'prisma') return lockingClient(means, own);
+  const { models: _, ...others } = own;
+  return faceClient(face, site.databaseUrl, { ...optionsOf(means), ...others });
 }
 
 const CLIENTS = {
@@ -103,7 +114,7 @@ export class Clients {
 
   /** Connected when it is first wanted. */
   get(name: keyof typeof CLIENTS): LockingClient {
-    const client = this.#made.get(name) ?? lockingClient(this.#means, CLIENTS[name]);
+    const client = this.#made.get(name) ?? openClient(this.#means, CLIENTS[name]);
     this.#made.set(name, client);
     return client;
   }
