@@ -9,6 +9,7 @@ import { hotKeyProcesses } from './hot-key-processes.js';
 import { idleWaiters } from './idle-waiters.js';
 import { memory } from './memory.js';
 import { overhead, overheadDistant, overheadFaces } from './overhead.js';
+import { permits } from './permits.js';
 import { reads } from './reads.js';
 import type { Scenario } from './scenario.js';
 import { topologies } from './topologies.js';
@@ -27,6 +28,7 @@ export const SCENARIOS: readonly Scenario[] = [
   handOver,
   handOverDistant,
   fairness,
+  permits,
   commands,
   guard,
   topologies,

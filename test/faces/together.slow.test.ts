@@ -9,8 +9,8 @@ import { FAULTS } from '../support/faults/table/index.js';
 
 /** How many are to be committed under faults. */
 const UPDATES = Number(process.env['FENCED_LOCK_UPDATES'] ?? 300);
-/** Between two faults; milliseconds. */
-const LONGEST_PAUSE = 1_500;
+/** Between two faults, fewer where many updates are wanted; milliseconds. */
+const LONGEST_PAUSE = Math.min(UPDATES * 5, 5_000);
 /** With faults and all; milliseconds. */
 const LONGEST_UPDATE = 200;
 

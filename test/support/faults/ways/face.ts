@@ -11,17 +11,19 @@ export type FaceName = 'prisma' | 'pg' | 'kysely';
 
 type Send = (text: string, values: readonly unknown[]) => Promise<{ readonly rows: readonly unknown[] }>;
 
+/** The names as Prisma writes them: by these texts the faults at a step know it. */
 const workOn = (send: Send): WorkTx => ({
   stock: {
     async findUniqueOrThrow({ where: { id } }) {
-      const { rows } = await send('SELECT quantity FROM "Stock" WHERE id = $1', [id]);
+      const { rows } = await send('SELECT "public"."Stock"."quantity" FROM "public"."Stock" WHERE id = $1', [id]);
       return rows[0] as { quantity: number };
     },
-    update: ({ where: { id }, data }) => send('UPDATE "Stock" SET quantity = $2 WHERE id = $1', [id, data.quantity]),
+    update: ({ where: { id }, data }) =>
+      send('UPDATE "public"."Stock" SET quantity = $2 WHERE id = $1', [id, data.quantity]),
   },
   ledger: {
     create: ({ data: { key, token, before, after, worker, once } }) =>
-      send('INSERT INTO "Ledger" (key, token, before, after, worker, once) VALUES ($1, $2, $3, $4, $5, $6)', [
+      send('INSERT INTO "public"."Ledger" (key, token, before, after, worker, once) VALUES ($1, $2, $3, $4, $5, $6)', [
         key,
         token,
         before,
