@@ -95,6 +95,8 @@ export interface FencedLocks<Tx> {
   close(): Promise<void>;
 }
 
+/** As Prisma's; milliseconds. A caller has its lease while it waits for a connection. */
+const MAX_WAIT = 2_000;
 /** What only the options of the Prisma extension have. */
 const OF_PRISMA = ['models', 'fenceField'];
 
@@ -113,6 +115,7 @@ export function locksOver<Tx>(
   const pool = checkPool('pool', given);
   const rescuePool = rescueGiven == null ? undefined : checkPool('rescue', rescueGiven);
   const resolved = resolveOptions(others as FencedLockOptions);
+  const defaults = { ...resolved.defaults, maxWait: resolved.defaults.maxWait ?? MAX_WAIT };
   const open = async () => {
     const own = rescuePool ?? ownPoolOf(pool);
     return { query: queryOver(own), close: async () => (own === rescuePool ? undefined : await own.end()) };
@@ -128,7 +131,7 @@ export function locksOver<Tx>(
     database,
     fencing: new Fencing(resolved.fenceField, new Set(), new Map()),
     calledOn: () => ({ client, database }),
-    resolve: (options) => resolveLockOptions(options, resolved.defaults),
+    resolve: (options) => resolveLockOptions(options, defaults),
     close() {
       rescue.close();
       lookout.close();

@@ -58,12 +58,8 @@ export function fencedLocks<Pool extends PoolLike>(
       await (await begun(work(fn), given)).value;
     return Object.assign(handle as unknown as Handle, { $transaction });
   };
-  return {
+  const locks: Omit<PgLocks<Pool>, 'pool'> = {
     ...inner,
-    get pool() {
-      pool ??= poolFor(given) as unknown as Pool;
-      return pool;
-    },
     withLock: async (key, fn, options) => await (await inner.withLock(key, work(fn), options)).value,
     async tryWithLock(key, fn, options) {
       const result = await inner.tryWithLock(key, work(fn), options);
@@ -83,4 +79,10 @@ export function fencedLocks<Pool extends PoolLike>(
     permit: async (key, of, options) => ofHandle<PermitHandle<LockClient>>(await inner.permit(key, of, options)),
     resumeLock: async (state, options) => ofHandle(await inner.resumeLock(state, options)),
   };
+  const get = () => {
+    pool ??= poolFor(given) as unknown as Pool;
+    return pool;
+  };
+  // Not enumerable: a copy of the object would count as a use of the pool.
+  return Object.defineProperty(locks, 'pool', { get }) as PgLocks<Pool>;
 }

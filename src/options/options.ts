@@ -128,8 +128,8 @@ export interface LockOptions {
    */
   readonly isolationLevel?: 'ReadUncommitted' | 'ReadCommitted' | 'RepeatableRead' | 'Serializable' | undefined;
   /**
-   * How long to wait for a connection of the pool; milliseconds. Default: that of `transactionOptions` of the client, or Prisma's
-   * (2 000).
+   * How long to wait for a connection of the pool; milliseconds. Default: that of `transactionOptions` of Prisma's client, or
+   * 2 000.
    */
   readonly maxWait?: number | undefined;
 }
