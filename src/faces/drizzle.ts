@@ -26,10 +26,8 @@ export interface DrizzleLocksOptions<DB extends DrizzleLike> extends Omit<Fenced
  *
  * @throws InvalidOptionError for an option that cannot be used.
  */
-export function fencedLocks<DB extends DrizzleLike>({
-  db,
-  ...options
-}: DrizzleLocksOptions<DB>): FencedLocks<TransactionOf<DB>> {
+export function fencedLocks<DB extends DrizzleLike>(given: DrizzleLocksOptions<DB>): FencedLocks<TransactionOf<DB>> {
+  const { db, ...options } = given ?? {};
   ensure(typeof db?.transaction === 'function', 'db', 'must be a database of Drizzle: fencedLocks({ db, redis }).');
   ensure(isPool(db.$client), 'db', 'must have a pool of pg: drizzle(new Pool({ connectionString })).');
   const begin = db.transaction.bind(db) as unknown as Begin;

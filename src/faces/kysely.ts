@@ -17,7 +17,8 @@ export interface KyselyLocksOptions<DB> extends FencedLocksOptions {
  *
  * @throws InvalidOptionError for an option that cannot be used.
  */
-export function fencedLocks<DB>({ db, ...options }: KyselyLocksOptions<DB>): FencedLocks<Transaction<DB>> {
+export function fencedLocks<DB>(given: KyselyLocksOptions<DB>): FencedLocks<Transaction<DB>> {
+  const { db, ...options } = given ?? {};
   ensure(typeof db?.transaction === 'function', 'db', 'must be a Kysely: fencedLocks({ db, pool, redis }).');
   return locksOver<Transaction<DB>>(options, (body, level) => {
     const transaction = db.transaction();

@@ -32,7 +32,7 @@ export interface PgLocks<Pool extends PoolLike> extends FencedLocks<LockClient> 
 export function fencedLocks<Pool extends PoolLike>(
   options: FencedLocksOptions & { readonly pool: Pool },
 ): PgLocks<Pool> {
-  const given = checkPool('pool', options.pool);
+  const given = checkPool('pool', options?.pool);
   const begin = plainly(given);
   let pool: Pool | undefined;
   const inner = locksOver<PoolTransaction>(options, async (body, level) => {

@@ -240,6 +240,7 @@ describeWithShop('the lock over a pool of pg', () => {
   describe('refuses', () => {
     const redis = () => shop.redis();
     const OPTIONS: Record<string, readonly [option: string, make: () => unknown]> = {
+      'no options': ['pool', () => fencedLocks(undefined as never)],
       'no pool': ['pool', () => fencedLocks({ redis: redis() } as never)],
       'a client': ['pool', () => fencedLocks({ pool: new pg.Client() as never, redis: redis() })],
       'a pool with query_timeout': ['query_timeout', () => locksOf({ query_timeout: 1_000 })],
@@ -252,6 +253,7 @@ describeWithShop('the lock over a pool of pg', () => {
         () => locksOf({}, { rescue: shop.pool({ query_timeout: 1_000 }) }),
       ],
       'models, which are of Prisma': ['models', () => locksOf({}, { models: [] } as never)],
+      'no options of Kysely': ['db', () => kyselyLocks(undefined as never)],
       'no Kysely': ['db', () => kyselyLocks({ pool: shop.pool(), redis: redis() } as never)],
       'no Drizzle': ['db', () => drizzleLocks({ redis: redis() } as never)],
       'a Drizzle over a client': ['db', () => drizzleLocks({ db: drizzle(new pg.Client()), redis: redis() })],
