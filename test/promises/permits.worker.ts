@@ -1,12 +1,11 @@
 // Callers of permits in a process of its own, each of which asks Postgres how many are at work.
 import { PrismaPg } from '@prisma/adapter-pg';
-import { Redis } from 'ioredis';
 import { fencedLock } from '../../src/index.js';
 import { PrismaClient } from '../generated/prisma/client.js';
+import { connectTo, type RedisSite } from '../support/redis-site.js';
 
-const [postgres, redisUrl, key, permits, mark] = process.argv.slice(2) as [string, string, string, string, string];
-const redis = new Redis(redisUrl);
-redis.on('error', () => {});
+const [postgres, site, key, permits, mark] = process.argv.slice(2) as [string, string, string, string, string];
+const { redis, close } = connectTo(JSON.parse(site) as RedisSite);
 const adapter = new PrismaPg({ connectionString: postgres });
 const prisma = new PrismaClient({ adapter }).$extends(fencedLock({ redis, defaults: { leaseTime: 600 } }));
 let goesOn = true;
@@ -43,5 +42,5 @@ process.send?.({ type: 'ready' });
 await Promise.all(Array.from({ length: 4 }, caller));
 process.send?.({ type: 'told', most, codes });
 await prisma.$disconnect();
-redis.disconnect();
+close();
 process.disconnect();
