@@ -83,6 +83,10 @@ export interface Ports {
   disconnect(): Promise<void>;
 }
 
+function refuseWaitTime(options: object): void {
+  if ('waitTime' in options) throw new InvalidOptionError('waitTime', 'is not allowed here: this call does not wait.');
+}
+
 /** The locks of one client: what its calls share, and the methods that the client gets. Opens no connection. */
 export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Ports) {
   const { store, room, renewal, database, lookout, resolve, disconnect } = ports;
@@ -176,9 +180,7 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
     ): Promise<TryResult<R>> {
       const keys = keysOf('$tryWithLock', key, fn);
       const call = check(this, '$tryWithLock', keys, options);
-      if ('waitTime' in options) {
-        throw new InvalidOptionError('waitTime', 'is not allowed here: this call does not wait.');
-      }
+      refuseWaitTime(options);
       return await tryWithLock(parts, call, fn as Work<object, R>);
     },
 
@@ -251,9 +253,7 @@ export function lockClient({ name, unsetKeyParts }: ResolvedOptions, ports: Port
       options: TryLockOptions = NONE,
     ): Promise<TryResult<R>> {
       const call = check(this, '$tryWithPermit', permitsOf('$tryWithPermit', key, of, fn), options);
-      if ('waitTime' in options) {
-        throw new InvalidOptionError('waitTime', 'is not allowed here: this call does not wait.');
-      }
+      refuseWaitTime(options);
       return await tryWithLock(parts, { ...call, operation: '$tryWithPermit' }, fn as Work<object, R>);
     },
 

@@ -1,7 +1,7 @@
 import { Reply } from '../base/reply.js';
 import { runInside } from '../base/scope.js';
 import type { Place } from '../database/database.js';
-import { Ticket } from './pool.js';
+import { Ticket, type WaitLimit } from './pool.js';
 
 /** Runs `body` in a transaction of the database client, and commits or rolls back by how it ends. */
 export type Begin<Tx> = (body: (tx: Tx) => Promise<void>) => Promise<void>;
@@ -12,9 +12,8 @@ export class OwnTransaction<Tx> {
   readonly #decided = new Reply<(tx: Tx) => Promise<void>>();
   readonly #settled: Promise<void>;
 
-  /** @param maxWait as of a `Ticket`. */
-  constructor(place: Place, evenIfWanted: boolean, begin: Begin<Tx>, maxWait?: number) {
-    this.ticket = new Ticket(place, evenIfWanted, maxWait);
+  constructor(place: Place, evenIfWanted: boolean, begin: Begin<Tx>, limit?: WaitLimit) {
+    this.ticket = new Ticket(place, evenIfWanted, limit);
     this.#settled = runInside({ ticket: this.ticket }, () =>
       begin((tx) => this.#decided.value?.(tx) ?? this.#decided.promise.then((body) => body(tx))),
     );

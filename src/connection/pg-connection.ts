@@ -27,7 +27,7 @@ export const LEVELS: Readonly<Record<string, string>> = {
 };
 const COMMIT: Statement = { text: 'COMMIT', values: [] };
 /** As the database clients write them: Prisma in capitals, Kysely and Drizzle in small letters. */
-const OF_BEGIN = /^(?:begin|start transaction)\b|^set transaction isolation level /i;
+const OF_BEGIN = /^(?:begin\b|start transaction\b|set transaction isolation level )[^;]*$/i;
 const OF_COMMIT = /^commit$/i;
 const OF_ROLLBACK = /^rollback$/i;
 /** The answers to statements that are not sent. */

@@ -22,7 +22,7 @@ export function poolDatabase<Tx>(pool: PgPool, rescue: Query, begin: BeginAt<Tx>
     isUnavailable,
     isEnded,
     mayBeInsideTransaction: () => false,
-    open({ evenIfWanted, maxWait, isolationLevel }, { over, connected }) {
+    open({ key, evenIfWanted, maxWait, isolationLevel }, { over, connected }) {
       let connection: Connection | undefined;
       const place = {
         over,
@@ -32,7 +32,8 @@ export function poolDatabase<Tx>(pool: PgPool, rescue: Query, begin: BeginAt<Tx>
         },
       };
       const level = isolationLevel && LEVELS[isolationLevel]?.toLowerCase();
-      const opened = new OwnTransaction<Tx>(place, evenIfWanted, (body) => begin(body, level), maxWait);
+      const limit = maxWait === undefined ? undefined : { key, maxWait };
+      const opened = new OwnTransaction<Tx>(place, evenIfWanted, (body) => begin(body, level), limit);
       return {
         run: (_, body) =>
           opened.run((tx, source) => {

@@ -1,5 +1,6 @@
 import { ensure } from '../base/checks.js';
 import { OVERDUE, within } from '../base/clock.js';
+import { LockUnavailableError } from '../base/errors.js';
 import { processWide } from '../base/process-wide.js';
 import { scopes } from '../base/scope.js';
 import { type Connection, NotRun, type Place } from '../database/database.js';
@@ -7,6 +8,12 @@ import { AdapterConnection, type AdapterTransaction } from './adapter-connection
 import type { PgClient, PgPool } from './pg.js';
 import { PgConnection } from './pg-connection.js';
 import { PooledConnection } from './pooled-connection.js';
+
+/** How long a call waits for a connection of the pool, where the database client sets no limit itself; milliseconds. */
+export interface WaitLimit {
+  readonly key: string;
+  readonly maxWait: number;
+}
 
 /**
  * Entitles one transaction to a fenced connection. The database client asks its pool for a connection deep inside its
@@ -20,13 +27,12 @@ export class Ticket {
   /** Dropped after use: timers and sockets keep the async context that they were created in, and this object with it. */
   #place: Place | undefined;
   readonly #evenIfWanted: boolean;
-  readonly #maxWait: number | undefined;
+  readonly #limit: WaitLimit | undefined;
 
-  /** @param maxWait how long to wait for a connection of the pool, if the database client sets no limit itself; milliseconds. */
-  constructor(place: Place, evenIfWanted: boolean, maxWait?: number) {
+  constructor(place: Place, evenIfWanted: boolean, limit?: WaitLimit) {
     this.#place = place;
     this.#evenIfWanted = evenIfWanted;
-    this.#maxWait = maxWait;
+    this.#limit = limit;
   }
 
   /** Returns the facade that the database client gets instead of a connection of the pool. */
@@ -41,14 +47,16 @@ export class Ticket {
   }
 
   async #had(connected: Promise<PgClient>): Promise<PgClient> {
-    const maxWait = this.#maxWait;
-    const client = maxWait === undefined ? await connected : await within(connected, maxWait);
+    if (this.#limit === undefined) return await connected;
+    const { key, maxWait } = this.#limit;
+    const client = await within(connected, maxWait);
     if (client !== OVERDUE) return client;
     connected.then(
       (late) => late.release(),
       () => {},
     );
-    throw new Error(`The pool had no connection within ${maxWait} ms (maxWait)`);
+    const cause = new Error('the pool had no connection (`maxWait`)');
+    throw new LockUnavailableError(key, cause, { server: 'Postgres', within: maxWait });
   }
 
   /** The same for an adapter without a pool of pg. */

@@ -38,20 +38,19 @@ type Connect = (error: unknown, client?: PgClient, release?: PgClient['release']
 export class PoolTransaction {
   readonly client: { query(...given: unknown[]): unknown };
   readonly pool: PgPool;
+  readonly connection: PgClient;
   /** Resolves when the library has sent COMMIT. */
   readonly #committing = new Reply<void>();
-  readonly #connection: PgClient;
   readonly #level: string | undefined;
   readonly #outcome = new Reply<PgResult>();
   #state: 'unused' | 'client' | 'begun' | 'committing' | 'ended' | 'rolled-back' = 'unused';
-
   /** Whether the function of the call that the transaction is of has begun: those of calls that join it run inside. */
   #isRunning = false;
 
   /** @param connection of the lock's transaction. @param level its isolation level, such as `repeatable read`. */
   constructor(pool: PgPool, connection: PgClient, level: string | undefined) {
     this.pool = pool;
-    this.#connection = connection;
+    this.connection = connection;
     this.#level = level;
     this.client = {
       query: (...given) => {
@@ -145,17 +144,12 @@ export class PoolTransaction {
       this.#state = 'rolled-back';
       return answerOf('ROLLBACK');
     }
-    return (this.#connection.query as Query)(query, values);
+    return (this.connection.query as Query)(query, values);
   }
 
   /** Called when the library gives the connection back. */
   release(): void {
     if (this.#state === 'begun') this.#state = 'rolled-back';
-  }
-
-  /** Of the connection, for what libraries read of it. */
-  get connection(): PgClient {
-    return this.#connection;
   }
 
   #checkMode(text: string): void {

@@ -234,7 +234,7 @@ export class RedisStore implements LeaseStore {
     return states.filter(isInUse);
   }
 
-  /** For `list`: of permits those that somebody has, and one if nobody has any. */
+  /** What `list` shows of a key: one state, or one for each permit that somebody has. Where nobody has any, one tells who waits. */
   async #statesOf(key: string): Promise<readonly KeyState[]> {
     if (this.#names(key).permit === undefined) return [await this.inspect(key, MOST_WAITERS)];
     const states = await this.#permits(key, MOST_WAITERS);

@@ -169,10 +169,10 @@ export class KeyQueue {
   /** The hint costs one command, so it is not sent if hardly anybody is there to get it. */
   hint(lease: Lease): void {
     const { hint } = this.#dependencies.store;
-    const staysHere = this.#line.size > 0 && now() < this.#passOnAt;
-    // The work of the turn before it may run again, where its COMMIT was refused. The lease is kept for both.
     // Which permit comes free first, nobody knows before it does.
     if (lease.key !== this.key) return;
+    const staysHere = this.#line.size > 0 && now() < this.#passOnAt;
+    // The work of the turn before it may run again, where its COMMIT was refused. The lease is kept for both.
     if (!lease.isWanted || staysHere || this.#turns > 1 || lease.shared || hint === undefined) return;
     this.#isHinted = true;
     void hint.call(this.#dependencies.store, lease).catch(() => {});

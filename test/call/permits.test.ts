@@ -2,6 +2,7 @@ import { expect, expectTypeOf, test } from 'vitest';
 import { anyPermit, permitName } from '../../src/base/permits.js';
 import type { LockOptions, Permit } from '../../src/index.js';
 import { namesOf } from '../../src/redis/names.js';
+import { aroundScripts } from '../support/around-scripts.js';
 import { describeWithShop, gate, Shop, type ShopClient } from '../support/shop.js';
 import { someKey } from '../waiting/actors.js';
 import { registered } from './handle-work.js';
@@ -49,6 +50,17 @@ describeWithShop('permits', () => {
       value: 1,
     });
     for (const turn of turns) await turn.end();
+  });
+
+  test('a turn takes and gives back, and sends no hint: nobody knows which permit comes free first', async () => {
+    const redis = shop.redis();
+    const sent: unknown[] = [];
+    aroundScripts(redis, ({ name, send }) => {
+      sent.push(name);
+      return send();
+    });
+    expect(await shop.client({ redis }).prisma.$withPermit(someKey(), { permits: 2 }, () => 'in')).toBe('in');
+    expect([...new Set(sent)]).toEqual(['permitAcquire', 'permitRelease']);
   });
 
   test('the function gets the key, the number and a token, and its writes commit', async () => {

@@ -290,6 +290,18 @@ describeWithShop('another library, on the pool of the locks', () => {
     expect(await left(id)).toBe(2);
   });
 
+  test('a transaction on the pool of other locks is none of this lock, and stays when that rolls back', async () => {
+    const { id, key } = await shop.product(10);
+    const [holder, bystander] = [locksOf(), locksOf()];
+    const error = new Error('of the work');
+    const failed = holder.withLock(key, async () => {
+      await transaction(bystander.pool, (client) => set(client, id, 7));
+      throw error;
+    });
+    await expect(failed).rejects.toBe(error);
+    expect(await shop.row(id)).toMatchObject({ quantity: 7 });
+  });
+
   test('calls that join work in its transaction, around it and inside, and it is committed once', async () => {
     const { id, key } = await shop.product(10);
     const joins = () => withLock(key, (client) => sell(client as Client, id));

@@ -213,7 +213,12 @@ describeWithShop('the lock over a pool of pg', () => {
     const small = locksOf({ max: 1 });
     const other = await small.own.connect();
     const held = small.locks.withLock(key, () => 'in', { maxWait: 100 });
-    await expect(held).rejects.toThrow('The pool had no connection within 100 ms (maxWait)');
+    await expect(held).rejects.toMatchObject({
+      code: 'LOCK_UNAVAILABLE',
+      key,
+      server: 'Postgres',
+      message: expect.stringMatching(/within 100 ms.*no connection \(`maxWait`\)/),
+    });
     expect(await locksOf().locks.tryWithLock(key, () => 'in')).toEqual({ acquired: true, value: 'in' });
     other.release();
     expect(await small.locks.withLock(key, () => 'in')).toBe('in');

@@ -4,6 +4,7 @@ import type {
   HandleState,
   Lock,
   LockHandle,
+  LockMessage,
   LockOptions,
   LockTx,
   OnceOptions,
@@ -21,15 +22,7 @@ type Keys = string | readonly string[];
 type Work<Client, R> = (tx: LockTx<Client>, lock: Lock) => R | Promise<R>;
 // biome-ignore lint/suspicious/noExplicitAny: a client that is known by its shape alone has no types of them
 type Verb = (...given: any[]) => Promise<any>;
-type VerbName =
-  | '$withLock'
-  | '$tryWithLock'
-  | '$oncePer'
-  | '$lock'
-  | '$withPermit'
-  | '$tryWithPermit'
-  | '$permit'
-  | '$resumeLock';
+type VerbName = Exclude<LockMessage['operation'], 'handle.$transaction'>;
 
 /** The locks of one client, to be injected. `Client`: its type, such as that of your PrismaService. */
 export class FencedLockService<Client extends object = LockClient> {

@@ -62,8 +62,9 @@ export class FencedLockError extends Error {
 }
 
 /**
- * Returns the error of this package that `error` is, or that Prisma has wrapped in a `PrismaClientKnownRequestError`
- * with the same `code`; otherwise `undefined`. Errors inside the lock's function arrive in Prisma's form.
+ * Returns the error of this package that `error` is, or that a database library has wrapped: Prisma in a
+ * `PrismaClientKnownRequestError` with the same `code`, Drizzle and TypeORM in an error that names the statement; otherwise
+ * `undefined`. Errors inside the lock's function arrive in the form of the library.
  */
 export function toFencedLockError(error: unknown): FencedLockError | undefined {
   if (error instanceof FencedLockError) return error;

@@ -3,6 +3,7 @@ import { checkNames } from '../../../base/checks.js';
 import { Deadline, inProcess, LONGEST_TIME, stop, underClock } from '../../../base/clock.js';
 import { ClosedError, InvalidOptionError, type LossReason } from '../../../base/errors.js';
 import type { FencedLockEvent } from '../../../base/events.js';
+import type { LockMessage } from '../../../base/messages.js';
 import { permitOf } from '../../../base/permits.js';
 import type { LockHandle, PermitHandle } from '../../../call/handle.js';
 import type { Lock, Permit, Work } from '../../../call/lock.js';
@@ -47,16 +48,7 @@ export type FakeOutcome =
 
 /** One call, as a test looks at it. */
 export interface FakeCall {
-  readonly method:
-    | '$withLock'
-    | '$tryWithLock'
-    | '$oncePer'
-    | '$lock'
-    | '$withPermit'
-    | '$tryWithPermit'
-    | '$permit'
-    | '$resumeLock'
-    | '$transaction';
+  readonly method: Exclude<LockMessage['operation'], 'handle.$transaction'> | '$transaction';
   /** In the order in which they are taken. */
   readonly keys: readonly string[];
   /** Those that somebody else had when the call came to them. */
